@@ -1,0 +1,89 @@
+"""`prefixproof-engine`: start an engine from the command line."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import get_args
+
+from engine.embedded import ConfigError, EngineConfig, create_app
+from engine.embedded.config import TemplateName, TokenizerName
+from engine.embedded.server import PortError, listen, serve, url_of
+
+_DEFAULTS = EngineConfig()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command. 0 after a clean stop; 2 for a value or an address that cannot be used, said on stderr."""
+    arguments = _parser().parse_args(argv)
+    try:
+        config = _config(arguments)
+        app = create_app(config)
+        listener = listen(arguments.host, arguments.port)
+    except (ConfigError, PortError) as error:
+        sys.stderr.write(f"prefixproof-engine: {error}\n")
+        return 2
+    url = url_of(listener)
+
+    def ready() -> None:
+        sys.stdout.write(f"prefixproof-engine: {', '.join(config.names)} at {url}\n")
+        sys.stdout.flush()
+
+    serve(app, listener, on_ready=ready, on_stop=app.state.stop)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="prefixproof-engine", description="An engine to put behind a gateway.", allow_abbrev=False
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    serving = commands.add_parser(
+        "serve",
+        help="serve an engine until SIGINT or SIGTERM",
+        description="Serve an engine until SIGINT or SIGTERM. Prints one line with its URL when it answers requests.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = serving.add_argument
+    add("--backend", choices=["embedded"], default="embedded", help="which engine")
+    add("--host", default="127.0.0.1", help="address to listen on")
+    add("--port", type=int, default=8000, help="port to listen on, 0 for a free one")
+    add("--model", default=_DEFAULTS.model, help="model name")
+    add("--served-name", nargs="+", default=[], metavar="NAME", help="names requests use instead of the model's")
+    add("--template", choices=get_args(TemplateName), default=_DEFAULTS.template, help="chat template")
+    add("--tokenizer", choices=get_args(TokenizerName), default=_DEFAULTS.tokenizer, help="vocabulary")
+    add("--block-size", type=int, default=_DEFAULTS.block_size, help="tokens a block")
+    add("--num-blocks", type=int, default=_DEFAULTS.num_blocks, help="blocks of the pool (L1), the null block included")
+    add("--max-model-len", type=int, default=None, help="longest prompt and output, in tokens; unset: the pool's size")
+    add("--max-num-batched-tokens", type=int, default=_DEFAULTS.max_num_batched_tokens, help="most tokens a step")
+    add("--max-num-seqs", type=int, default=_DEFAULTS.max_num_seqs, help="most requests running at once")
+    tier = serving.add_mutually_exclusive_group()
+    tier.add_argument("--l2-chunks", type=int, default=None, help="chunks of the host tier (L2); unset or 0: no L2")
+    tier.add_argument("--l2-bytes", type=int, default=None, help="bytes of the host tier (L2)")
+    add("--chunk-blocks", type=int, default=_DEFAULTS.chunk_blocks, help="blocks a chunk")
+    add("--bytes-per-token", type=int, default=_DEFAULTS.bytes_per_token, help="bytes of a token's keys and values")
+    add("--offload-outputs", action="store_true", help="keep generated tokens in L2 too, not prompts only")
+    add("--no-prompt-tokens-details", action="store_true", help="leave cached tokens out of usage")
+    add("--step-interval", type=float, default=_DEFAULTS.step_interval, help="seconds between two tokens")
+    return parser
+
+
+def _config(arguments: argparse.Namespace) -> EngineConfig:
+    return EngineConfig(
+        model=arguments.model,
+        served_names=tuple(arguments.served_name),
+        block_size=arguments.block_size,
+        num_blocks=arguments.num_blocks,
+        chunk_blocks=arguments.chunk_blocks,
+        l2_chunks=arguments.l2_chunks,
+        l2_bytes=arguments.l2_bytes,
+        bytes_per_token=arguments.bytes_per_token,
+        offload_prompt_only=not arguments.offload_outputs,
+        max_model_len=arguments.max_model_len,
+        max_num_batched_tokens=arguments.max_num_batched_tokens,
+        max_num_seqs=arguments.max_num_seqs,
+        template=arguments.template,
+        tokenizer=arguments.tokenizer,
+        prompt_tokens_details=not arguments.no_prompt_tokens_details,
+        step_interval=arguments.step_interval,
+    )

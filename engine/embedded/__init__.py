@@ -1,0 +1,11 @@
+"""An independent model of vLLM's prefix cache and host offload, served under vLLM's API and metric names.
+
+`EngineCore` is the synchronous machine (add, step, abort); `create_app` wraps one core in HTTP. Importing this
+package starts nothing.
+"""
+
+from engine.embedded.config import ConfigError, EngineConfig
+from engine.embedded.core import EngineCore, RequestResult, TokenEvent
+from engine.embedded.http import create_app
+
+__all__ = ["ConfigError", "EngineConfig", "EngineCore", "RequestResult", "TokenEvent", "create_app"]

@@ -1,0 +1,125 @@
+"""L1: the device pool of KV blocks, with vLLM's order of reuse.
+
+Block 0 is the null block and never handed out. The free queue starts in id order and is taken from its head. A block
+keeps its hash while it lies in the queue and loses it when it is handed out again, so a freed prefix stays readable
+until it is overwritten. Freed blocks without a hash go to the front, hashed ones to the back (read from vLLM 0.33).
+Blocks of equal content are not merged; a lookup returns the one registered first.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+
+
+class BlockPool:
+    """`num_blocks` blocks, the null block included. Ids are small integers, hashes are bytes."""
+
+    def __init__(self, num_blocks: int) -> None:
+        self.num_blocks = num_blocks
+        self._free: OrderedDict[int, None] = OrderedDict.fromkeys(range(1, num_blocks))
+        self._refs = [0] * num_blocks
+        self._hashes: list[bytes | None] = [None] * num_blocks
+        # A hash nearly always has one holder: a bare id then, a dict in registration order when there are several.
+        self._holders: dict[bytes, int | dict[int, None]] = {}
+
+    @property
+    def num_free(self) -> int:
+        """Blocks that can be handed out, cached ones among them."""
+        return len(self._free)
+
+    @property
+    def usage(self) -> float:
+        """Share of the pool held by requests, 0..1."""
+        return 1.0 - len(self._free) / (self.num_blocks - 1)
+
+    @property
+    def num_cached(self) -> int:
+        """Distinct hashes a lookup can find."""
+        return len(self._holders)
+
+    def free_order(self) -> list[int]:
+        """Free block ids, next to be reused first."""
+        return list(self._free)
+
+    def cached_prefix(self, hashes: Sequence[bytes], limit: int) -> list[int]:
+        """Ids of the blocks that hold `hashes[0]`, `hashes[1]`, ... up to the first miss or `limit` blocks."""
+        found: list[int] = []
+        holders = self._holders
+        for key in hashes[:limit]:
+            holder = holders.get(key)
+            if holder is None:
+                break
+            found.append(holder if isinstance(holder, int) else next(iter(holder)))
+        return found
+
+    def num_unreferenced(self, blocks: Iterable[int]) -> int:
+        """How many of `blocks` lie in the free queue."""
+        refs = self._refs
+        return sum(1 for block in blocks if not refs[block])
+
+    def touch(self, blocks: Iterable[int]) -> None:
+        """Take hits out of the free queue and hold them."""
+        refs, free = self._refs, self._free
+        for block in blocks:
+            if not refs[block]:
+                del free[block]
+            refs[block] += 1
+
+    def allocate(self, count: int) -> list[int]:
+        """Hand out `count` blocks from the head of the queue. Raises `IndexError` when fewer are free."""
+        if count > len(self._free):
+            raise IndexError(f"{count} blocks asked, {len(self._free)} free")
+        blocks: list[int] = []
+        free, hashes, refs = self._free, self._hashes, self._refs
+        for _ in range(count):
+            block, _none = free.popitem(last=False)
+            key = hashes[block]
+            if key is not None:
+                self._forget(block, key)
+            refs[block] = 1
+            blocks.append(block)
+        return blocks
+
+    def register(self, blocks: Sequence[int], hashes: Sequence[bytes]) -> None:
+        """Make full, held blocks findable under their hashes."""
+        holders = self._holders
+        for block, key in zip(blocks, hashes, strict=True):
+            self._hashes[block] = key
+            holder = holders.setdefault(key, block)
+            if isinstance(holder, dict):
+                holder[block] = None
+            elif holder != block:
+                holders[key] = {holder: None, block: None}
+
+    def release(self, blocks: Sequence[int]) -> None:
+        """Give up a request's blocks, in the order of its tokens; the last is queued first, so tails go first."""
+        refs, free, hashes = self._refs, self._free, self._hashes
+        unhashed: list[int] = []
+        for block in reversed(blocks):
+            refs[block] -= 1
+            if refs[block]:
+                continue
+            if hashes[block] is None:
+                unhashed.append(block)
+            else:
+                free[block] = None
+        for block in reversed(unhashed):
+            free[block] = None
+            free.move_to_end(block, last=False)
+
+    def reset(self) -> bool:
+        """Forget every hash. False, and nothing done, while a request holds a block. The queue's order stays."""
+        if len(self._free) != self.num_blocks - 1:
+            return False
+        self._hashes = [None] * self.num_blocks
+        self._holders.clear()
+        return True
+
+    def _forget(self, block: int, key: bytes) -> None:
+        self._hashes[block] = None
+        holder = self._holders[key]
+        if isinstance(holder, int):
+            del self._holders[key]
+            return
+        del holder[block]
+        if len(holder) == 1:
+            self._holders[key] = next(iter(holder))

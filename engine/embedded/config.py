@@ -1,0 +1,123 @@
+"""What an embedded engine is made of: sizes, template, tokenizer, and what it reports."""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+TemplateName = Literal["tools-first", "system-first"]
+TokenizerName = Literal["fast", "deepseek"]
+
+
+class ConfigError(ValueError):
+    """A value no engine can be built from; the message says which and what to give instead."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineConfig:
+    """One embedded engine. Raises `ConfigError` when a value, or a combination, cannot work.
+
+    Sizes: `block_size` in tokens; `num_blocks` in blocks, the null block included, so that the pool (L1) holds
+    `(num_blocks - 1) * block_size` tokens; `chunk_blocks` is the number of blocks of one L2 chunk. L2 is sized by
+    `l2_chunks` (chunks) or by `l2_bytes` (bytes, at `bytes_per_token`), not both; neither means no L2.
+    `max_model_len` (tokens, prompt and output together) is the pool's size unless given; like vLLM, a length that the
+    pool cannot hold is refused at start. `max_num_batched_tokens` is the most tokens one step computes (a longer prompt
+    is prefilled over several steps), `max_num_seqs` the most requests running at once.
+
+    `offload_prompt_only` keeps generated tokens out of L2 (vLLM's default since 0.23). `prompt_tokens_details` is
+    vLLM's `--enable-prompt-tokens-details`: off, usage has no such field at all. `step_interval` is the pause in
+    seconds between two steps of the HTTP server (0: none); the core itself knows no time.
+    """
+
+    model: str = "embedded"
+    served_names: tuple[str, ...] = ()
+    block_size: int = 64
+    num_blocks: int = 32_769
+    chunk_blocks: int = 1
+    l2_chunks: int | None = None
+    l2_bytes: int | None = None
+    bytes_per_token: int = 1_024
+    offload_prompt_only: bool = True
+    max_model_len: int | None = None
+    max_num_batched_tokens: int = 8_192
+    max_num_seqs: int = 256
+    template: TemplateName = "tools-first"
+    tokenizer: TokenizerName = "fast"
+    prompt_tokens_details: bool = True
+    step_interval: float = 0.0
+    max_body_bytes: int = 64 * 1024 * 1024
+
+    def __post_init__(self) -> None:
+        if not self.model or not all(self.served_names):
+            raise ConfigError("a model name must not be empty")
+        for name in (
+            "block_size",
+            "chunk_blocks",
+            "bytes_per_token",
+            "max_num_batched_tokens",
+            "max_num_seqs",
+            "max_body_bytes",
+        ):
+            _at_least(name, getattr(self, name), 1)
+        _at_least("num_blocks", self.num_blocks, 2, "block 0 is the null block and holds no tokens")
+        if self.l2_chunks is not None and self.l2_bytes is not None:
+            raise ConfigError("give l2_chunks or l2_bytes, not both")
+        if self.l2_chunks is not None:
+            _at_least("l2_chunks", self.l2_chunks, 0)
+        if self.l2_bytes is not None:
+            _at_least("l2_bytes", self.l2_bytes, 0)
+            if 0 < self.l2_bytes < self.chunk_bytes:
+                raise ConfigError(
+                    f"l2_bytes={self.l2_bytes} is less than one chunk of {self.chunk_bytes} bytes: "
+                    "give more, or 0 for no L2"
+                )
+        if self.max_model_len is not None:
+            _at_least("max_model_len", self.max_model_len, 2, "one prompt token and one output token")
+            if self.max_model_len > self.pool_tokens:
+                raise ConfigError(
+                    f"max_model_len={self.max_model_len} does not fit in the pool of {self.pool_tokens} tokens: "
+                    "raise num_blocks or lower max_model_len"
+                )
+        elif self.pool_tokens < 2:
+            raise ConfigError("the pool holds a single token: raise num_blocks or block_size")
+        if self.template not in get_args(TemplateName):
+            raise ConfigError(f"template={self.template!r}: choose one of {', '.join(get_args(TemplateName))}")
+        if self.tokenizer not in get_args(TokenizerName):
+            raise ConfigError(f"tokenizer={self.tokenizer!r}: choose one of {', '.join(get_args(TokenizerName))}")
+        if not 0 <= self.step_interval <= 60:
+            raise ConfigError(f"step_interval={self.step_interval}: give seconds between 0 and 60")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The model names requests may use; the first is the one metrics carry."""
+        return self.served_names or (self.model,)
+
+    @property
+    def pool_tokens(self) -> int:
+        """Tokens L1 holds."""
+        return (self.num_blocks - 1) * self.block_size
+
+    @property
+    def context_tokens(self) -> int:
+        """Longest prompt plus output, in tokens."""
+        return self.pool_tokens if self.max_model_len is None else self.max_model_len
+
+    @property
+    def chunk_tokens(self) -> int:
+        """Tokens of one L2 chunk."""
+        return self.chunk_blocks * self.block_size
+
+    @property
+    def chunk_bytes(self) -> int:
+        """Bytes of one L2 chunk."""
+        return self.chunk_tokens * self.bytes_per_token
+
+    @property
+    def l2_capacity(self) -> int:
+        """Chunks L2 holds; 0 means there is no L2."""
+        if self.l2_bytes is not None:
+            return self.l2_bytes // self.chunk_bytes
+        return self.l2_chunks or 0
+
+
+def _at_least(name: str, value: object, least: int, why: str = "") -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ConfigError(f"{name}={value!r}: give a whole number of at least {least}{f' ({why})' if why else ''}")
