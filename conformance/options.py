@@ -1,0 +1,56 @@
+"""What a user asked of a run: the options of `pytest --target ...`, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from conformance.verdicts import Entry
+
+
+class Budget(StrEnum):
+    """About how many prompt tokens a run sends to each entry; failures seen from the client's side are confirmed at
+    extra cost."""
+
+    QUICK = "quick"
+    STANDARD = "standard"
+    FULL = "full"
+
+    @property
+    def prompt_tokens(self) -> int:
+        return {Budget.QUICK: 60_000, Budget.STANDARD: 300_000, Budget.FULL: 2_000_000}[self]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """One run of the suite.
+
+    `target` None means the embedded pair. `engine` is where the recorder relays to (and the direct control arm);
+    `upstream_listen` is the address the recorder listens on, for a gateway channel the user points at it.
+    """
+
+    target: str | None = None
+    model: str | None = None
+    api_key: str | None = None
+    entries: tuple[Entry, ...] | None = None  # None: both, and a missing one is "not applicable"
+    engine: str | None = None
+    upstream_listen: str | None = None
+    fault: str | None = None
+    rules: tuple[str, ...] = ()  # globs; empty selects all
+    budget: Budget = Budget.STANDARD
+    report_dir: Path | None = None
+    allow_unjudged: tuple[str, ...] = ()
+    allow_disruptive: bool = False
+    seed: int = 0
+    shape: str = "scaled"
+    template: str = "tools-first"  # of the embedded engine; ignored with a target
+    block_size: int = 64  # of the embedded engine; ignored with a target
+    tokenizer: str = "fast"  # of the embedded engine; ignored with a target
+    recorder: bool = True  # of the embedded pair; False leaves client evidence only
+    pause_s: float = 2.0  # before a failure seen from the client's side is confirmed; 0 on the embedded pair
+    timeout_s: float = 120.0
+
+    def __repr__(self) -> str:
+        shown = {k: v for k, v in self.__dict__.items() if k != "api_key"}
+        return f"RunOptions({', '.join(f'{k}={v!r}' for k, v in shown.items())})"

@@ -1,0 +1,35 @@
+"""Which failure explains which: a consequence is told apart from its root in every report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from conformance.verdicts import Status, Verdict
+
+EXPLAINED_BY: dict[str, tuple[str, ...]] = {
+    "PFX-01": ("PFX-09",),
+    "PFX-14": ("PFX-09",),
+    "PIN-01": ("PFX-02", "PFX-09", "PFX-01"),
+    "PIN-03": ("PIN-02",),
+    "USE-01": ("STR-04", "STR-03"),
+    "USE-06": ("USE-01",),
+    "USE-07": ("STR-04", "STR-03", "USE-01"),
+    "STR-02": ("USE-01",),
+    "STR-03": ("STR-04",),
+}
+"""Rule id -> rules whose failure on the same entry explains its own, the likeliest first."""
+
+
+def link_roots(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
+    """The same verdicts, each consequence carrying the id of its root."""
+    failed = {(v.rule, v.entry) for v in verdicts if v.status in (Status.FAIL, Status.WARN)}
+
+    def root_of(verdict: Verdict) -> str | None:
+        causes = EXPLAINED_BY.get(verdict.rule, ())
+        return next((rule for rule in causes if (rule, verdict.entry) in failed), None)
+
+    linked = []
+    for verdict in verdicts:
+        root = root_of(verdict) if verdict.status in (Status.FAIL, Status.WARN) else None
+        linked.append(verdict.because_of(root) if root else verdict)
+    return tuple(linked)
