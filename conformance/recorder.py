@@ -1,0 +1,357 @@
+"""The relaying recorder: stands between a gateway and its engine and keeps what the suite's own requests became.
+
+It relays every request byte for byte, both ways, and remembers only those whose body carries the run's marker:
+other users' prompts pass through a shared gateway without being looked at further or kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import httpx
+
+from conformance.errors import TargetProblem, UsageProblem
+from conformance.servers import serve
+from conformance.wire.endpoint import KEPT_ALIVE_S, base_url, plain_client_options
+from conformance.wire.exchange import UpstreamRecord
+from conformance.wire.jsontext import dumps
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+RawHeaders = list[tuple[bytes, bytes]]
+
+MAX_BYTES = 256 * 1024 * 1024
+"""Bodies kept in one run, both ways together."""
+
+SETTLE_S = 5.0
+"""How long `since` waits for an answer the gateway has already used but the engine has not quite ended."""
+
+LINGER_S = 0.25
+"""How long the engine may go on after the gateway left: a client that stops reading at `[DONE]` hangs up just before
+the engine's answer has ended, and that answer is whole."""
+
+CONNECT_TIMEOUT_S = 10.0
+
+_HOP_BY_HOP = frozenset(
+    b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding"
+    b" upgrade".split()
+)
+_NOT_FORWARDED = _HOP_BY_HOP | {b"host", b"content-length", b"accept-encoding", b"expect"}
+_SECRET = re.compile(r"auth|api-?key|token|secret|cookie|password|credential|signature")
+
+
+class Recorder:
+    """An ASGI app that relays to `engine_url`, and the records it made. `mark` and `since` are for other threads.
+
+    `marker` is ASCII, so that it reads the same in any JSON escaping; None keeps nothing. Raises `UsageProblem`
+    for an engine URL or a marker that cannot be used.
+    """
+
+    def __init__(
+        self,
+        engine_url: str,
+        *,
+        marker: bytes | None = None,
+        max_bytes: int = MAX_BYTES,
+        linger_s: float = LINGER_S,
+    ) -> None:
+        try:
+            self.engine_url, _ = base_url(engine_url)
+        except TargetProblem as exc:
+            raise UsageProblem(str(exc).replace("the target", "the engine")) from None
+        self.url: str | None = None  # where a gateway reaches the recorder, once it is served
+        self.seen = 0  # all requests
+        self.unrecorded = 0  # relayed without being kept: no marker in the body
+        self.dropped = 0  # marked, but over the memory cap
+        self._max_bytes = max_bytes
+        self._linger_s = linger_s
+        self._kept_bytes = 0
+        self._slots: list[_Slot] = []
+        self._changed = threading.Condition()
+        self._client: httpx.AsyncClient | None = None
+        self._target = lru_cache(maxsize=256)(self._target_url)
+        self.marker = marker
+
+    @property
+    def marker(self) -> bytes | None:
+        """The bytes that a request must contain to be kept."""
+        return self._marker
+
+    @marker.setter
+    def marker(self, value: bytes | None) -> None:
+        if value is not None and (not value or not re.fullmatch(rb"[A-Za-z0-9_.:-]+", value)):
+            raise UsageProblem("the recorder's marker must be ASCII letters, digits, '_', '.', ':' and '-'")
+        self._marker = value
+
+    @property
+    def notice(self) -> str | None:
+        """One line when the memory cap was reached, else None."""
+        if not self.dropped:
+            return None
+        cap = self._max_bytes // (1024 * 1024)
+        return f"the recorder's cap of {cap} MiB was reached: {self.dropped} marked requests were relayed but not kept"
+
+    def mark(self) -> int:
+        """A point in the order of records, for `since`."""
+        with self._changed:
+            return len(self._slots)
+
+    def since(self, mark: int, settle_s: float = SETTLE_S) -> tuple[UpstreamRecord, ...]:
+        """The records of requests that arrived after `mark`, in order of arrival.
+
+        A client may hold the whole answer before the engine has ended its own: waits up to `settle_s` for such
+        requests, then gives them as they stand (`complete` False). Must not be called on the servers' loop.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: all(slot.ended for slot in self._slots[mark:]), settle_s)
+            return tuple(slot.record() for slot in self._slots[mark:] if not slot.dropped)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+            return
+        body = await _read_body(receive)
+        if body is None:
+            return
+        slot = self._admit(scope, body)
+        sending = _Sending(send)
+        work = asyncio.create_task(self._relay(scope, body, slot, sending))
+        gone = asyncio.create_task(_disconnected(receive))
+        try:
+            await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+            # uvicorn reports a finished response as a disconnect too: that one must not cancel the tidying up.
+            if not work.done() and not sending.finished:
+                await asyncio.wait({work}, timeout=self._linger_s)
+                work.cancel()
+            await work
+        except asyncio.CancelledError:
+            # The gateway went away, which ends the upstream request and needs no answer; a server that is shutting
+            # down cancels this task itself and gets its cancellation back.
+            if not work.cancelled():
+                raise
+        finally:
+            work.cancel()
+            gone.cancel()
+            self._end(slot)
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        options = plain_client_options(self.engine_url)
+        # No read timeout: how long an engine may take is the business of the gateway, which goes away if it tires.
+        timeout = httpx.Timeout(None, connect=CONNECT_TIMEOUT_S)
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=64, keepalive_expiry=KEPT_ALIVE_S)
+        async with httpx.AsyncClient(timeout=timeout, limits=limits, **options) as client:
+            self._client = client
+            await receive()
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+        self._client = None
+        await send({"type": "lifespan.shutdown.complete"})
+
+    def _admit(self, scope: Scope, body: bytes) -> _Slot | None:
+        """Count a request, and open a record for it when it carries the marker and there is room."""
+        with self._changed:
+            self.seen += 1
+            if self._marker is None or self._marker not in body:
+                self.unrecorded += 1
+                return None
+            if self._kept_bytes + len(body) > self._max_bytes:
+                self.dropped += 1
+                return None
+            self._kept_bytes += len(body)
+            slot = _Slot(scope["method"], scope["path"], _shown(scope["headers"]), body)
+            self._slots.append(slot)
+            return slot
+
+    def _keep(self, slot: _Slot | None, chunk: bytes) -> None:
+        if slot is None or slot.dropped:
+            return
+        if self._kept_bytes + len(chunk) > self._max_bytes:
+            with self._changed:
+                self.dropped += 1
+                self._kept_bytes -= slot.drop()
+            return
+        self._kept_bytes += len(chunk)
+        slot.answer.append(chunk)
+
+    def _end(self, slot: _Slot | None) -> None:
+        if slot is not None and not slot.ended:
+            with self._changed:
+                slot.ended = True
+                self._changed.notify_all()
+
+    def _target_url(self, raw_path: bytes, query: bytes) -> httpx.URL:
+        url = httpx.URL(self.engine_url)
+        path = url.raw_path.rstrip(b"/") + raw_path
+        return url.copy_with(raw_path=path + b"?" + query if query else path)
+
+    async def _relay(self, scope: Scope, body: bytes, slot: _Slot | None, sending: _Sending) -> None:
+        assert self._client is not None, "the recorder is not being served"
+        headers = [*_forwarded(scope["headers"], _NOT_FORWARDED), (b"accept-encoding", b"identity")]
+        url = self._target(scope["raw_path"], scope["query_string"])
+        request = httpx.Request(scope["method"], url, headers=headers, content=body)
+        try:
+            response = await self._client.send(request, stream=True)
+        except httpx.HTTPError as exc:
+            self._end(slot)
+            await sending.bad_gateway(self.engine_url, exc)
+            return
+        try:
+            if slot is not None:
+                slot.status = response.status_code
+            await sending.start(response.status_code, _forwarded(response.headers.raw, _HOP_BY_HOP))
+            async for chunk in response.aiter_raw():
+                self._keep(slot, chunk)
+                await sending.chunk(chunk)
+            if slot is not None:
+                slot.complete = True
+            self._end(slot)
+            await sending.end()
+        except httpx.HTTPError as exc:
+            # Raising after the head has gone out makes the server cut the connection: the gateway sees an abort.
+            raise BrokenUpstreamError(str(exc)) from None
+        finally:
+            await response.aclose()
+
+
+class BrokenUpstreamError(Exception):
+    """The engine broke off in the middle of an answer."""
+
+
+@dataclass
+class _Slot:
+    """One request being recorded; becomes an `UpstreamRecord` when it has ended."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+    status: int | None = None
+    answer: list[bytes] = field(default_factory=list)
+    complete: bool = False
+    ended: bool = False
+    dropped: bool = False
+    _record: UpstreamRecord | None = None
+
+    def drop(self) -> int:
+        """Forget the bodies; the number of bytes that frees."""
+        freed = len(self.body) + sum(map(len, self.answer))
+        self.dropped, self.body, self.answer = True, b"", []
+        return freed
+
+    def record(self) -> UpstreamRecord:
+        if self._record is not None:
+            return self._record
+        record = UpstreamRecord(
+            method=self.method,
+            path=self.path,
+            headers=self.headers,
+            body=self.body,
+            status=self.status,
+            response_body=b"".join(self.answer),
+            complete=self.complete,
+        )
+        if self.ended:
+            self._record = record
+        return record
+
+
+class _Sending:
+    """The answer to the gateway, and whether it was given in full."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.finished = False
+
+    async def start(self, status: int, headers: RawHeaders) -> None:
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+
+    async def chunk(self, body: bytes) -> None:
+        await self._send({"type": "http.response.body", "body": body, "more_body": True})
+
+    async def end(self, body: bytes = b"") -> None:
+        self.finished = True
+        await self._send({"type": "http.response.body", "body": body, "more_body": False})
+
+    async def bad_gateway(self, engine_url: str, exc: httpx.HTTPError) -> None:
+        refused = isinstance(exc, httpx.ConnectError | httpx.ConnectTimeout)
+        what = "does not accept connections" if refused else "closed the connection without an answer"
+        message = f"prefixproof recorder: the engine at {engine_url} {what}"
+        error = {"message": message, "type": "upstream_unreachable", "param": None, "code": 502}
+        await self.start(502, [(b"content-type", b"application/json")])
+        await self.end(dumps({"error": error}))
+
+
+async def _read_body(receive: Receive) -> bytes | None:
+    """The whole request body, or None when the client left before it was sent."""
+    pieces = []
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        pieces.append(message.get("body", b""))
+        if not message.get("more_body", False):
+            return b"".join(pieces)
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _forwarded(headers: Iterable[tuple[bytes, bytes]], without: frozenset[bytes]) -> RawHeaders:
+    """The end-to-end headers: without `without` and whatever `Connection` names (RFC 9110, 7.6.1)."""
+    pairs = [(name.lower(), value) for name, value in headers]
+    named = {token.strip().lower() for name, value in pairs if name == b"connection" for token in value.split(b",")}
+    return [(name, value) for name, value in pairs if name not in without and name not in named]
+
+
+def _shown(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Headers as text by lower-case name, repeated ones joined, secrets replaced."""
+    shown: dict[str, str] = {}
+    for raw_name, raw_value in headers:
+        name = raw_name.decode("latin-1").lower()
+        value = "[redacted]" if _SECRET.search(name) else raw_value.decode("latin-1")
+        shown[name] = f"{shown[name]}, {value}" if name in shown else value
+    return shown
+
+
+def parse_listen(listen: str) -> tuple[str, int]:
+    """(host, port) of `HOST:PORT` or `[IPV6]:PORT`. Raises `UsageProblem`."""
+    host, colon, port = listen.strip().rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise UsageProblem(f"{listen!r} is no address to listen on: write HOST:PORT, like 127.0.0.1:9100")
+    return host, int(port)
+
+
+@contextlib.contextmanager
+def relay(
+    engine_url: str,
+    *,
+    marker: bytes | None = None,
+    listen: str = "127.0.0.1:0",
+    max_bytes: int = MAX_BYTES,
+    linger_s: float = LINGER_S,
+) -> Iterator[Recorder]:
+    """Serve a recorder in front of `engine_url` while the context lasts; its `url` is where it listens.
+
+    Raises `UsageProblem` when it cannot listen there.
+    """
+    recorder = Recorder(engine_url, marker=marker, max_bytes=max_bytes, linger_s=linger_s)
+    host, port = parse_listen(listen)
+    with contextlib.ExitStack() as stack:
+        try:
+            server = stack.enter_context(serve(recorder, host, port))
+        except OSError as exc:
+            raise UsageProblem(f"the recorder cannot listen on {listen}: {exc.strerror or exc}") from None
+        recorder.url = server.url
+        yield recorder

@@ -1,0 +1,188 @@
+"""The one way the suite sends a request to a target, and what it remembers of each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from conformance.errors import TargetProblem
+from conformance.verdicts import Entry
+from conformance.wire.answers import Reply, object_of
+from conformance.wire.breaker import Breaker
+from conformance.wire.chat import ChatSdk
+from conformance.wire.endpoint import RUN_HEADER, USER_AGENT, Endpoint, base_url
+from conformance.wire.exchange import Exchange
+from conformance.wire.jsontext import dumps, loads_or_none
+from conformance.wire.messages import MessagesSdk
+from conformance.wire.problems import broken, unreachable
+from conformance.wire.raw import RawClient
+
+if TYPE_CHECKING:
+    from conformance.recorder import Recorder
+
+Via = Literal["sdk", "raw"]
+
+BYTES_PER_TOKEN = 4
+"""Rough size of a token, to count what was sent where the target does not report it."""
+
+LEAST_BYTES_PER_TOKEN = 2
+"""No body of the suite's plain text has more tokens than this allows, templates' own text included."""
+
+
+class Wire:
+    """Sends requests to one target, one at a time, through the official SDKs or as raw bytes.
+
+    `model` replaces the model of every body that is given as an object. `on_exchange` is called with each finished
+    exchange. Use it as a context manager, or call `close`.
+    """
+
+    def __init__(
+        self,
+        target_url: str,
+        *,
+        api_key: str | None,
+        model: str,
+        timeout_s: float,
+        recorder: Recorder | None,
+        run_id: str,
+        breaker: Breaker | None = None,
+        on_exchange: Callable[[Exchange], None] | None = None,
+    ) -> None:
+        self.endpoint = Endpoint(url=base_url(target_url)[0], api_key=api_key, timeout_s=timeout_s, run_id=run_id)
+        self.model = model
+        self.breaker = breaker or Breaker()
+        self.on_exchange = on_exchange
+        self.sent_requests = 0
+        self.prompt_tokens_sent = 0
+        self._answered = 0
+        self._recorder = recorder
+        self._sdks: dict[Entry, MessagesSdk | ChatSdk] = {}
+        self._raw: RawClient | None = None
+
+    def __enter__(self) -> Wire:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections."""
+        for sdk in self._sdks.values():
+            sdk.close()
+        self._sdks.clear()
+        if self._raw is not None:
+            self._raw.close()
+            self._raw = None
+
+    def send(
+        self,
+        entry: Entry,
+        body: Mapping[str, Any] | bytes,
+        *,
+        stream: bool = False,
+        via: Via = "sdk",
+        headers: Mapping[str, str] | None = None,
+    ) -> Exchange:
+        """Send one request and wait for its whole answer.
+
+        Bytes go out exactly as given and need `via="raw"`. An HTTP error, a broken answer or an SDK that fails at
+        the answer (its `error` begins with "sdk: ") is an exchange like any other. Raises `TargetProblem` when the
+        target cannot be reached (after its first answer, timeouts and broken connections are exchanges of status
+        0), and `SendingStopped` once the breaker is open.
+        """
+        if isinstance(body, bytes) and via != "raw":
+            raise ValueError('bytes can only be sent with via="raw"')
+        self.breaker.check()
+        request: Mapping[str, Any]
+        content: bytes | None
+        if isinstance(body, bytes):
+            request, content = object_of(loads_or_none(body)), body
+        else:
+            request = {**body, "model": self.model} | ({"stream": True} if stream else {})
+            content = dumps(request) if via == "raw" else None
+        mark = self._recorder.mark() if self._recorder else 0
+        self.sent_requests += 1
+        began = time.perf_counter()
+        try:
+            reply = self._reply(entry, request, content, stream, self._marked(headers or {}))
+        except Exception as exc:
+            reply = self._no_answer(exc, request, content)
+        seconds = time.perf_counter() - began
+        answer = reply.answer
+        exchange = Exchange(
+            entry=entry,
+            request=request,
+            streamed=stream,
+            status=reply.status,
+            response_id=answer.response_id,
+            text=answer.text,
+            tool_calls=answer.tool_calls,
+            stop_reason=answer.stop_reason,
+            usage=answer.usage,
+            start_usage=answer.start_usage,
+            events=reply.events,
+            headers=dict(reply.headers),
+            response_body=reply.body,
+            error=reply.error or answer.error,
+            seconds=seconds,
+            upstream=self._recorder.since(mark) if self._recorder else (),
+            body=content,
+        )
+        self._account(exchange, reply)
+        return exchange
+
+    def _marked(self, headers: Mapping[str, str]) -> dict[str, str]:
+        """The caller's headers by lower-case name; none of them hides that the traffic is synthetic."""
+        own = {name.lower(): value for name, value in headers.items()}
+        own.pop(RUN_HEADER, None)
+        if "user-agent" in own:
+            own["user-agent"] = f"{own['user-agent']} {USER_AGENT}"
+        return own
+
+    def _reply(
+        self,
+        entry: Entry,
+        request: Mapping[str, Any],
+        content: bytes | None,
+        stream: bool,
+        headers: Mapping[str, str],
+    ) -> Reply:
+        if content is not None:
+            self._raw = self._raw or RawClient(self.endpoint)
+            return self._raw.post(entry, content, stream=stream, headers=headers)
+        if entry not in self._sdks:
+            self._sdks[entry] = MessagesSdk(self.endpoint) if entry is Entry.MESSAGES else ChatSdk(self.endpoint)
+        sdk = self._sdks[entry]
+        return sdk.stream(request, headers) if stream else sdk.plain(request, headers)
+
+    def _no_answer(self, exc: Exception, request: Mapping[str, Any], content: bytes | None) -> Reply:
+        """The reply of status 0 for a request that got no answer; raises where that says all about the target."""
+        why = broken(exc)
+        if why is None:
+            raise exc
+        if not self._answered or why.kind in ("refused", "dns", "tls"):
+            problem = unreachable(self.endpoint.url, why, self.endpoint.timeout_s, self._answered)
+            raise TargetProblem(problem) from None
+        sent = len(dumps(request) if content is None else content)
+        if why.kind in ("reset", "not http"):
+            return Reply(
+                status=0, error=f"the connection broke before an answer: {why.detail}", failure="reset", sent=sent
+            )
+        waited = self.endpoint.connect_timeout_s if why.kind == "connect timeout" else self.endpoint.timeout_s
+        return Reply(status=0, error=f"no answer within {waited:g} s", failure="timeout", sent=sent)
+
+    def _account(self, exchange: Exchange, reply: Reply) -> None:
+        self._answered += exchange.status > 0
+        reported = exchange.usage.prompt
+        # A target that miscounts must not use up the budget with its own numbers.
+        most = reply.sent // LEAST_BYTES_PER_TOKEN
+        self.prompt_tokens_sent += reply.sent // BYTES_PER_TOKEN if reported is None else min(max(reported, 0), most)
+        self.breaker.note(
+            status=exchange.status,
+            failure=reply.failure or reply.answer.failure,
+            seconds=exchange.seconds,
+            retry_after=exchange.headers.get("retry-after"),
+        )
+        if self.on_exchange is not None:
+            self.on_exchange(exchange)
