@@ -1,0 +1,168 @@
+"""The suite's conversations on the wire: client-shaped sessions under fresh salts, sent to one entry."""
+
+from __future__ import annotations
+
+import hashlib
+from itertools import count
+from typing import Literal
+
+from conformance.errors import SendingStopped
+from conformance.evidence.conversation import NO_EXTRA, Extra, Sent
+from conformance.observe.plan import BYTES_PER_TOKEN
+from conformance.sessions import ChatCodingSession, ClaudeCodeSession, Session
+from conformance.verdicts import Entry
+from conformance.wire.client import Wire
+from conformance.wire.exchange import Exchange
+
+_LEAST_GROWTH_BYTES = 256
+
+
+class Salts:
+    """Fresh salts of one run. Each begins differently and ends in the run's marker, by which a recorder knows it."""
+
+    def __init__(self, run_id: str) -> None:
+        self.marker = f"prefixproof-{run_id}"
+        self._numbers = count()
+
+    def fresh(self) -> str:
+        """ASCII, 30 bytes: no two share their first token in any usual vocabulary."""
+        number = next(self._numbers)
+        head = hashlib.sha256(f"{self.marker}/{number}".encode()).hexdigest()[:8]
+        return f"{head}-{self.marker}"
+
+
+class WireConversation:
+    """A session, its salt and the wire it goes over (a `Conversation` of conformance.evidence)."""
+
+    def __init__(self, session: Session, lab: WireLab) -> None:
+        self.session = session
+        self._lab = lab
+        self.exchanges: list[Exchange] = []
+
+    @property
+    def content_bytes(self) -> int:
+        return self.session.prompt_bytes
+
+    def send(self) -> Sent:
+        exchange = self._lab.send(self.session)
+        self.exchanges.append(exchange)
+        return self._lab.read(exchange)
+
+    def grow(self, tokens: int) -> None:
+        self.session.grow(max(_LEAST_GROWTH_BYTES, round(tokens / self._lab.tokens_per_byte)))
+
+    def ahead(self, tokens: int) -> WireConversation:
+        copy = WireConversation(self.session.with_salt(self.session.salt), self._lab)
+        copy.exchanges = self.exchanges  # the copy is the same conversation, one turn on
+        copy.grow(tokens)
+        return copy
+
+    def resalted(self) -> WireConversation:
+        return self._lab.track(WireConversation(self.session.with_salt(self._lab.salts.fresh()), self._lab))
+
+
+class WireLab:
+    """Makes conversations for one entry and sends them (a `Lab` of conformance.evidence).
+
+    `tokens_per_byte` starts as an estimate and is set to the measured rate after qualification.
+    `prompt_token_cap` ends sending: SendingStopped.
+    """
+
+    def __init__(
+        self,
+        *,
+        entry: Entry,
+        wire: Wire,
+        salts: Salts,
+        seed: int,
+        base_bytes: int,
+        shape: Literal["scaled", "full"],
+        sees_upstream: bool,
+        prompt_token_cap: int,
+    ) -> None:
+        self.entry = entry
+        self.wire = wire
+        self.salts = salts
+        self.seed = seed
+        self.base_bytes = base_bytes
+        self.shape = shape
+        self.sees_upstream = sees_upstream
+        self.prompt_token_cap = prompt_token_cap
+        self.tokens_per_byte = 1 / BYTES_PER_TOKEN
+        self.conversations: list[WireConversation] = []
+        self.exchanges: list[Exchange] = []
+
+    def conversation(
+        self, *, attribution: bool = False, extra: Extra = NO_EXTRA, scale: float = 1.0, tools: bool = True
+    ) -> WireConversation:
+        session = self.session(attribution=attribution, extra=extra, scale=scale, tools=tools)
+        if extra.message:
+            session.grow(max(_LEAST_GROWTH_BYTES, extra.message), kind="text")
+        return self.track(WireConversation(session, self))
+
+    def track(self, conversation: WireConversation) -> WireConversation:
+        self.conversations.append(conversation)
+        return conversation
+
+    def session(
+        self, *, attribution: bool = False, extra: Extra = NO_EXTRA, scale: float = 1.0, tools: bool = True
+    ) -> Session:
+        """A client session under a fresh salt: Claude Code on /v1/messages, opencode on /v1/chat/completions."""
+        natural = self._build(attribution, scale, tools, None)
+        return (
+            natural if not (extra.system or extra.tools) else self._build(attribution, scale, tools, (natural, extra))
+        )
+
+    def _build(self, attribution: bool, scale: float, tools: bool, longer: tuple[Session, Extra] | None) -> Session:
+        base = None if self.shape == "full" else round(self.base_bytes * scale)
+        tools_bytes = system_bytes = None
+        if longer is not None:
+            natural, extra = longer
+            tools_bytes = natural.sizes.tools_bytes + extra.tools
+            system_bytes = natural.sizes.instructions + extra.system
+            base = natural.prompt_bytes + extra.tools + extra.system
+        n_tools = None if tools else 0
+        if tools and self.shape == "scaled" and self.base_bytes * scale < 8_000:
+            n_tools = 4
+        kinds: tuple[Literal["tool", "text"], ...] = ("tool", "text") if tools else ("text",)
+        seed = f"seed-{self.seed}"
+        salt = self.salts.fresh()
+        if self.entry is Entry.CHAT:
+            return ChatCodingSession(
+                seed=seed, salt=salt, shape=self.shape, tools=n_tools, tools_bytes=tools_bytes,
+                system_bytes=system_bytes, base_bytes=base, kinds=kinds, model=self.wire.model,
+            )  # fmt: skip
+        return ClaudeCodeSession(
+            seed=seed, salt=salt, shape=self.shape, tools=n_tools, tools_bytes=tools_bytes,
+            system_bytes=system_bytes, base_bytes=base, kinds=kinds, model=self.wire.model,
+            attribution=attribution, cache_control=attribution, collapse=False,
+        )  # fmt: skip
+
+    def send(self, session: Session, *, stream: bool = False, via: Literal["sdk", "raw"] = "sdk") -> Exchange:
+        """Send a session's current turn through the official SDK, or raw where bytes or events matter."""
+        return self.send_body(session.body(), stream=stream, via=via, headers=session.headers())
+
+    def send_body(
+        self, body: dict[str, object], *, stream: bool = False, via: Literal["sdk", "raw"] = "raw",
+        headers: dict[str, str] | None = None,
+    ) -> Exchange:  # fmt: skip
+        """Send any body; counted against the token cap."""
+        if self.wire.prompt_tokens_sent > self.prompt_token_cap:
+            raise SendingStopped(
+                "the token budget is used up "
+                f"({self.wire.prompt_tokens_sent:,} prompt tokens sent): use a larger --budget"
+            )
+        exchange = self.wire.send(self.entry, body, stream=stream, via=via, headers=headers)
+        self.exchanges.append(exchange)
+        return exchange
+
+    def read(self, exchange: Exchange) -> Sent:
+        """The counts of an answer. It proves nothing if it failed or never reached the recorder that sees the rest."""
+        usage = exchange.usage
+        return Sent(
+            prompt=usage.prompt,
+            cached=usage.cached,
+            answer_id=exchange.response_id,
+            valid=exchange.ok and (bool(exchange.upstream) or not self.sees_upstream),
+            exchange=exchange,
+        )

@@ -1,0 +1,325 @@
+"""Everything the suite observed at one entry. Each observation is sent once, when a judgement first asks for it."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from conformance.evidence.conversation import Extra, Sent
+from conformance.evidence.hotpair import Arm, run_arms
+from conformance.evidence.qualify import CacheState, Qualification, granularity, is_hit, qualify
+from conformance.evidence.thresholds import Thresholds
+from conformance.observe.lab import WireConversation, WireLab
+from conformance.observe.plan import IDENTICAL_REQUESTS, Plan
+from conformance.verdicts import Entry
+from conformance.wire.exchange import Exchange
+
+
+@dataclass(frozen=True)
+class Arms:
+    """The growing conversations of one entry. `attribution` is None where no client sends such a block."""
+
+    plain: Arm
+    attribution: Arm | None
+
+    @property
+    def pinned(self) -> Arm:
+        """The arm PIN-01 reads: as the entry's real client is, its block included."""
+        return self.attribution or self.plain
+
+
+@dataclass(frozen=True)
+class Streams:
+    """One request in all its forms. `cold` and `plain` are its first and second plain answers."""
+
+    cold: Exchange
+    plain: Exchange
+    raw: Exchange  # streamed, events verbatim; a chat client that asks for usage
+    sdk: Exchange  # streamed, accumulated by the official SDK
+    unasked: Exchange | None  # chat only: streamed by a client that does not ask for usage
+
+
+@dataclass(frozen=True)
+class DialectPair:
+    """The same text-only conversation on both entries, each sent twice; the second answers."""
+
+    messages: Exchange
+    chat: Exchange
+
+
+@dataclass(frozen=True)
+class ToolArms:
+    """Exact repeats of sessions with tools and without, sent in turns: (first, repeat) each."""
+
+    with_tools: tuple[tuple[Sent, Sent], ...]
+    without_tools: tuple[tuple[Sent, Sent], ...]
+
+
+class Observed:
+    """One entry of the target, as far as it was looked at."""
+
+    def __init__(
+        self,
+        *,
+        entry: Entry,
+        lab: WireLab,
+        plan: Plan,
+        thresholds: Thresholds,
+        rng: random.Random,
+        dialects: Callable[[], DialectPair | None],
+        pause_s: float = 0.0,
+        engine_lab: Callable[[], WireLab | None] = lambda: None,
+    ) -> None:
+        self.entry = entry
+        self.lab = lab
+        self.plan = plan
+        self.thresholds = thresholds
+        self.pause_s = pause_s
+        self._engine_lab = engine_lab
+        self._rng = rng
+        self._dialects = dialects
+        self._arms: Arms | None = None
+
+    @property
+    def sees_upstream(self) -> bool:
+        """True when a recorder stands between the target and the engine and saw the suite's requests."""
+        return self.lab.sees_upstream
+
+    @cached_property
+    def qualification(self) -> Qualification:
+        found = qualify(self.lab, self.thresholds.qualify, probes=self.plan.probes, scales=self.plan.scales)
+        self.lab.tokens_per_byte = found.tokens_per_byte
+        return found
+
+    @property
+    def exchanges(self) -> list[Exchange]:
+        """Everything sent to this entry so far."""
+        return self.lab.exchanges
+
+    @property
+    def qualified(self) -> bool:
+        """True once the qualification was sent."""
+        return "qualification" in self.__dict__
+
+    @property
+    def sent(self) -> Iterator[Sent]:
+        """All sends so far that carry evidence."""
+        for probe in self.qualification.probes:
+            yield from (probe.first, *probe.repeats)
+        if self._arms is not None:
+            yield from self._arms.plain.sends
+            if self._arms.attribution is not None:
+                yield from self._arms.attribution.sends
+
+    @property
+    def cached_counts(self) -> list[int]:
+        """Every non-zero cached count seen so far."""
+        return [s.cached for s in self.sent if s.valid and s.cached]
+
+    @property
+    def granule(self) -> int:
+        """Measured step of cached counts in tokens; 1 when none was ever above zero."""
+        return granularity(self.cached_counts) or 1
+
+    @property
+    def growth_for_pinned(self) -> int:
+        """Tokens a turn must grow by for a constant to mean something, at the present granule."""
+        hot = self.thresholds.hot_pair
+        return max(hot.min_growth_tokens, round(self.thresholds.pinned.growth_planned * self.granule))
+
+    @property
+    def arms(self) -> Arms:
+        if self._arms is None:
+            self._arms = self.new_arms()
+        return self._arms
+
+    def new_arms(self) -> Arms:
+        """Send the arms under fresh salts: for the first time, or to confirm what they showed."""
+        growth = min(self.growth_for_pinned, self.plan.max_growth)
+        scale = self.qualification.scale
+        # The tool section must end well above the floor, or a pinned count could hide below it.
+        extra = Extra(tools=round(growth / self.lab.tokens_per_byte)) if growth > 300 else Extra()
+        plan = self.plan
+        attribution = None
+        if self.entry is Entry.MESSAGES:
+            attribution = Arm(
+                "with attribution block",
+                self.lab.conversation(attribution=True, extra=extra, scale=scale),
+                growth,
+                repeat_turns=plan.repeat_turns,
+            )
+        plain = Arm(
+            "plain",
+            self.lab.conversation(extra=extra, scale=scale),
+            growth,
+            controls=plan.controls,
+            repeat_turns=plan.repeat_turns,
+        )
+        warm_send = self.qualification.warm_send
+        if attribution is None:
+            run_arms([plain], pairs=plan.pairs, warm_send=warm_send, rng=self._rng)
+        else:
+            together = min(plan.plain_pairs, plan.pairs)
+            run_arms([plain, attribution] if together else [attribution], pairs=together or plan.pairs,
+                     warm_send=warm_send, rng=self._rng)  # fmt: skip
+            if 0 < together < plan.pairs:
+                run_arms([attribution], pairs=plan.pairs - together, warm_send=warm_send, rng=self._rng)
+        return Arms(plain, attribution)
+
+    @cached_property
+    def confirmation(self) -> Arms:
+        """The arms once more, under fresh salts, after a pause."""
+        time.sleep(self.pause_s)
+        return self.new_arms()
+
+    @cached_property
+    def direct(self) -> Arm | None:
+        """The plain arm sent straight to the engine, where `--engine` names one: tells gateway and engine apart."""
+        lab = self._engine_lab()
+        if lab is None:
+            return None
+        lab.tokens_per_byte = self.lab.tokens_per_byte
+        growth = min(self.growth_for_pinned, self.plan.max_growth)
+        arm = Arm("direct to the engine", lab.conversation(scale=self.qualification.scale), growth, controls=True)
+        run_arms([arm], pairs=self.plan.pairs, warm_send=self.qualification.warm_send, rng=self._rng)
+        return arm
+
+    @property
+    def repeats(self) -> list[Sent]:
+        """Every exact repeat sent so far."""
+        found = [s for p in self.qualification.probes for s in p.repeats]
+        if self._arms is not None:
+            found += self._arms.plain.repeats
+            found += self._arms.attribution.repeats if self._arms.attribution else []
+        return found
+
+    @property
+    def cache_state(self) -> CacheState:
+        """Qualification's word, revised by every exact repeat sent since."""
+        state = self.qualification.state
+        if state not in (CacheState.HITS, CacheState.UNRELIABLE):
+            return state
+        repeats = [s for s in self.hot_repeats if s.valid]
+        share = self.thresholds.qualify.repeat_hit_share
+        if sum(is_hit(s, self.qualification.preamble_bound) for s in repeats) < share * len(repeats):
+            return CacheState.UNRELIABLE
+        if sum(self.reaches_its_end(s) for s in repeats) < share * len(repeats):
+            return CacheState.PARTIAL
+        return CacheState.HITS
+
+    def reaches_its_end(self, repeat: Sent) -> bool:
+        """True when an exact repeat came from cache up to its last blocks."""
+        slack = self.thresholds.qualify.end_slack(self.granule, repeat.prompt or 0)
+        return (repeat.cached or 0) >= (repeat.prompt or 0) - slack
+
+    @property
+    def hot_repeats(self) -> list[Sent]:
+        """The repeat of each probe and pair that should hit: the second send, or the third where that is the first."""
+        late = self.qualification.warm_send == 3
+        found = [p.repeats[-1] if late else p.repeats[0] for p in self.qualification.probes]
+        if self._arms is not None:
+            for arm in (self._arms.plain, self._arms.attribution):
+                found += [p.repeat for p in arm.pairs if p.repeat is not None] if arm else []
+        return found
+
+    @cached_property
+    def challenge(self) -> tuple[Sent, ...]:
+        """Exact repeats of prompts whose tools, or system text, are longer by more than the largest count seen.
+
+        Whatever section a true count ends in, one of these moves it; and both prompts are longer than twice that
+        count, so that even if it were one granule, a warm repeat would show two.
+        """
+        largest = max(self.cached_counts, default=0)
+        base = self.qualification.probes[0].first.prompt or 0
+        extra = round(max(1.4 * largest, 2.4 * largest - base) / self.lab.tokens_per_byte)
+        found = []
+        for longer in (Extra(tools=extra), Extra(system=extra)):
+            conversation = self.lab.conversation(extra=longer, scale=self.qualification.scale)
+            for _ in range(self.qualification.warm_send - 1):
+                conversation.send()
+            found.append(conversation.send())
+        return tuple(found)
+
+    @cached_property
+    def tool_arms(self) -> ToolArms:
+        """Repeats with and without a tool section; sent only when repeats of a session with tools miss."""
+        return self._new_tool_arms()
+
+    @cached_property
+    def tool_confirmation(self) -> ToolArms:
+        """The tool arms once more, under fresh salts, after a pause."""
+        time.sleep(self.pause_s)
+        return self._new_tool_arms()
+
+    def _new_tool_arms(self) -> ToolArms:
+        with_tools: list[tuple[Sent, Sent]] = []
+        without: list[tuple[Sent, Sent]] = []
+        for _ in range(self.thresholds.hot_pair.pairs):
+            order = [(True, with_tools), (False, without)]
+            self._rng.shuffle(order)
+            for tools, found in order:
+                conversation = self.lab.conversation(scale=self.qualification.scale, tools=tools)
+                first = conversation.send()
+                for _ in range(self.qualification.warm_send - 2):
+                    conversation.send()
+                found.append((first, conversation.send()))
+        return ToolArms(tuple(with_tools), tuple(without))
+
+    @cached_property
+    def identical(self) -> tuple[Exchange, ...]:
+        """Byte-identical short requests, sent raw one after the other."""
+        session = self.lab.session()
+        body = session.body()
+        text = f"{session.salt} Answer briefly."
+        if self.entry is Entry.MESSAGES:
+            body["system"] = text
+        else:
+            body["messages"] = [{"role": "system", "content": text}, {"role": "user", "content": "What is a prefix?"}]
+        return tuple(self.lab.send_body(body, headers=session.headers()) for _ in range(IDENTICAL_REQUESTS))
+
+    @cached_property
+    def streams(self) -> Streams:
+        session = self.lab.session(scale=self.qualification.scale)
+        session.grow(600)
+        cold = self.lab.send(session)
+        for _ in range(self.qualification.warm_send - 2):
+            self.lab.send(session)
+        plain = self.lab.send(session)
+        if self.entry is Entry.MESSAGES:
+            raw = self.lab.send(session, stream=True, via="raw")
+            return Streams(cold, plain, raw, self.lab.send(session, stream=True), None)
+        asked = {**session.body(), "stream_options": {"include_usage": True}}
+        return Streams(
+            cold,
+            plain,
+            raw=self.lab.send_body(asked, stream=True, headers=session.headers()),
+            sdk=self.lab.send_body(asked, stream=True, via="sdk", headers=session.headers()),
+            unasked=self.lab.send(session, stream=True, via="raw"),
+        )
+
+    @property
+    def dialects(self) -> DialectPair | None:
+        """The same text on both entries; None where the target has only one."""
+        return self._dialects()
+
+    @property
+    def conversations(self) -> list[WireConversation]:
+        return self.lab.conversations
+
+    def own_text(self, text: str) -> bool:
+        """True when `text` is part of what the suite itself sent."""
+        wanted = text.strip()
+        sessions = {id(c.session): c.session for c in self.lab.conversations}
+        if any(wanted in fragment.text for s in sessions.values() for fragment in s.fragments()):
+            return True
+        # A session at its last turn no longer knows what its attribution block was before.
+        return any(wanted in block for block in self._attribution_blocks())
+
+    def _attribution_blocks(self) -> Iterator[str]:
+        for exchange in self.exchanges:
+            system = exchange.request.get("system")
+            if isinstance(system, list) and system and isinstance(system[0], dict):
+                yield str(system[0].get("text", ""))
