@@ -1,0 +1,77 @@
+"""CON rules: does everything the client sent arrive, and nothing else?"""
+
+from __future__ import annotations
+
+from conformance.diagnosis.content import ContentDifference, content_differences
+from conformance.diagnosis.divergence import mask
+from conformance.diagnosis.prompt import parse_prompt
+from conformance.judgements.verdict import Judging, evidence, upstream_prompts
+from conformance.observe.observed import Observed
+from conformance.verdicts import Change, Status, Table, Vantage, Verdict
+
+_SAYS = {
+    "text-dropped": "the text of {where} does not arrive",
+    "text-added": "text the client did not send stands in {where}",
+    "tool-dropped": "{where} does not arrive",
+    "tool-added": "{where} was not sent by the client",
+    "schema-changed": "the definition of {where} arrives changed: {text}",
+}
+
+_SHOWN = 120
+"""Characters of a difference in a report."""
+
+
+def everything_arrives(observed: Observed) -> Verdict:
+    """CON-01 by upstream bytes, over every turn of the plain session."""
+    judging = Judging("CON-01", observed.entry, Vantage.UPSTREAM)
+    turns = [s.exchange for s in observed.arms.plain.new_turns if s.exchange is not None]
+    prompts = upstream_prompts(turns)
+    if not prompts:
+        return judging.undecided("no turn reached the recorder", len(turns))
+    found: dict[tuple[str, str, str], tuple[ContentDifference, int]] = {}
+    texts = tools = 0
+    for i, (exchange, prompt) in enumerate(prompts):
+        client = parse_prompt(observed.entry.path, exchange.request, join=False)
+        assert client is not None, "the suite's own request has no messages"
+        texts, tools = texts + len(client.parts), tools + len(client.tools)
+        for difference in content_differences(client, prompt):
+            key = (difference.code, difference.where, difference.text[:80])
+            found.setdefault(key, (difference, i))
+    if not found:
+        return judging.passes(
+            f"{texts} texts and {tools} tool definitions of {len(prompts)} requests arrive", len(prompts)
+        )
+    first, at = next(iter(found.values()))
+    rows = tuple(
+        (i + 1, d.code, d.where, d.text[:60] if d.code == "schema-changed" else len(d.text)) for d, i in found.values()
+    )
+    return judging.says(
+        Status.FAIL,
+        _SAYS[first.code].format(where=first.where, text=first.text)
+        + (f" (and {len(found) - 1} more differences)" if len(found) > 1 else ""),
+        len(prompts),
+        code=first.code,
+        tables=(Table("what differs", ("turn", "kind", "where", "path, or characters"), rows[:20]),),
+        change=_change(first, observed),
+        excerpts=(evidence(f"turn {at + 1}", prompts[at][0], observed),),
+    )
+
+
+def _change(difference: ContentDifference, observed: Observed) -> Change:
+    if difference.code == "schema-changed":
+        return Change(
+            f"{difference.where}, {difference.text.rpartition(' ')[0]}",
+            0,
+            difference.sent[:_SHOWN] or "(nothing)",
+            mask(difference.got[:_SHOWN], observed.own_text) or "(nothing)",
+            "tool definition changed",
+        )
+    shown = mask(difference.text[:_SHOWN], observed.own_text) or difference.where
+    dropped = difference.code.endswith("dropped")
+    return Change(
+        difference.where,
+        0,
+        shown if dropped else "(nothing)",
+        "(nothing)" if dropped else shown,
+        "content dropped" if dropped else "content added",
+    )

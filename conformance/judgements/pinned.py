@@ -1,0 +1,174 @@
+"""PIN rules: are cached counts measured, and do they move with the prompt?"""
+
+from __future__ import annotations
+
+from conformance.diagnosis.divergence import prefix_change
+from conformance.evidence.conversation import Sent
+from conformance.evidence.hotpair import Arm
+from conformance.evidence.pinned import Pinned, find_pinned, long_enough, one_constant
+from conformance.judgements.sections import pinned_section
+from conformance.judgements.verdict import Judging, cache_evidence_missing, upstream_prompts
+from conformance.observe.observed import Observed
+from conformance.verdicts import Change, Status, Table, Vantage, Verdict
+
+
+def not_pinned(observed: Observed) -> Verdict:
+    """PIN-01: new turns' counts are not one constant while the prompt and its exact repeats grow."""
+    judging = Judging("PIN-01", observed.entry, Vantage.CLIENT)
+    arms = observed.arms
+    if missing := cache_evidence_missing(observed, judging):
+        return missing
+    arm, granule, rules = arms.pinned, observed.granule, observed.thresholds.pinned
+    n = len(arm.sends)
+    tables: tuple[Table, ...] = (arm.table(),)
+    prompts = [s.prompt for s in arm.new_turns[1:] if s.prompt is not None]
+    if not long_enough(prompts, granule, rules):
+        return judging.undecided(
+            f"counts move in steps of {granule} tokens, turns grew by {arm.growth}: longer turns need a larger --budget",
+            n,
+            tables=tables,
+        )
+    pinned = _pinned(observed, arm)
+    if pinned is None:
+        counts = [s.cached or 0 for s in arm.new_turns if s.valid]
+        if not _grew(arm, rules.growth_granules * granule):
+            # A loss down to the floor is no plateau above it, and still no reason to be green.
+            return judging.undecided(
+                f"new turns report {min(counts, default=0):,} to {max(counts, default=0):,} cached tokens while their "
+                f"exact repeats reach {max((s.cached or 0 for s in arm.repeats), default=0):,}: not pinned above the "
+                f"template floor of {observed.qualification.floor:,}, but not growing either (see PFX-01, PFX-02)",
+                n,
+                tables=tables,
+            )
+        return judging.passes(
+            f"cached counts grew from {min(counts):,} to {max(counts):,} tokens over {len(counts)} turns",
+            n,
+            tables=tables,
+        )
+    change = _upstream_change(arm, observed)
+    if change is None:  # nothing but counts accuses: look again under fresh salts before saying so
+        second = _pinned(observed, observed.confirmation.pinned)
+        n += len(observed.confirmation.pinned.sends)
+        tables = (*tables, observed.confirmation.pinned.table())
+        if second is None:
+            return judging.undecided(
+                f"pinned at {pinned.count:,} once, but not again under fresh salts", n, tables=tables
+            )
+    section = pinned_section(observed, arm, pinned.count)
+    return judging.says(
+        Status.FAIL,
+        f"pinned at exactly {pinned.count:,} cached tokens in {pinned.turns} turns while prompts grew from "
+        f"{pinned.first_prompt:,} to {pinned.last_prompt:,}; {section}"
+        + ("" if change else "; gateway or engine not told apart"),
+        n,
+        code="pinned",
+        tables=tables,
+        change=change,
+        ruled_out=("eviction and idle time: exact repeats of the same turns, sent in between, grew with the prompt",),
+    )
+
+
+def _pinned(observed: Observed, arm: Arm) -> Pinned | None:
+    floor = max(observed.qualification.floor, 0)
+    return find_pinned(arm.new_turns[1:], arm.repeats, floor, observed.granule, observed.thresholds.pinned)
+
+
+def _grew(arm: Arm, tokens: float) -> bool:
+    """True when the counts of new turns after the first span at least `tokens`: what a pass must have seen."""
+    counts = [s.cached or 0 for s in arm.new_turns[1:] if s.valid]
+    return bool(counts) and max(counts) - min(counts) >= tokens
+
+
+def _upstream_change(arm: Arm, observed: Observed) -> Change | None:
+    prompts = upstream_prompts([s.exchange for s in arm.new_turns if s.exchange is not None])
+    if len(prompts) < 2:
+        return None
+    return prefix_change(prompts[-2][1], prompts[-1][1], observed.own_text)
+
+
+def fresh_prompts_report_no_hit(observed: Observed) -> Verdict:
+    """PIN-02: a prompt under a fresh salt cannot share more than what stands before its first salt."""
+    judging = Judging("PIN-02", observed.entry, Vantage.CLIENT)
+    qualification = observed.qualification
+    rules = observed.thresholds.qualify
+    fresh = [p.first for p in qualification.probes]
+    if all(s.cached is None for p in qualification.probes for s in (p.first, *p.repeats)):
+        return judging.not_run("no answer carries cached tokens (vLLM: start it with --enable-prompt-tokens-details)")
+    if not qualification.all_counted:  # then the bound below means nothing
+        return cache_evidence_missing(observed, judging) or judging.undecided("the total does not count every section")
+    # A true count never exceeds what is shared, whatever its step; the margin is for the bound's own estimate.
+    limit = qualification.preamble_bound * (1 + rules.invented_share) + rules.invented_tokens
+    high = [s for s in fresh if s.valid and (s.cached or 0) > limit]
+    if len(high) >= 2 and not _shared_length(high, rules.shared_spread, rules.shared_share):
+        worst = max(high, key=lambda s: s.cached or 0)
+        return judging.says(
+            Status.FAIL,
+            f"{len(high)} of {len(fresh)} prompts nobody sent before report hits: {worst.cached:,} of {worst.prompt:,} "
+            f"tokens, where at most {limit:.0f} can be shared",
+            len(fresh),
+            code="invented-hits",
+            tables=(qualification.table,),
+            ruled_out=("shared text: each prompt has its own salt at the head of its tools, system text and message",),
+        )
+    if high:
+        return judging.undecided(
+            f"{len(high)} of {len(fresh)} fresh prompts report a hit above what prompts seem to share",
+            len(fresh),
+            tables=(qualification.table,),
+        )
+    if missing := cache_evidence_missing(observed, judging):
+        return missing
+    return judging.passes(
+        f"{len(fresh)} prompts nobody sent before: at most {qualification.floor:,} cached (template floor)",
+        len(fresh),
+        tables=(qualification.table,),
+    )
+
+
+def _shared_length(high: list[Sent], spread: float, share: float) -> bool:
+    """True when the counts may yet be one shared text: alike, and a small part of each prompt.
+
+    The bound rests on the reported totals; where those are wrong, a true template floor can stand above it.
+    """
+    counts = [s.cached or 0 for s in high]
+    alike = max(counts) - min(counts) <= spread * max(counts)
+    return alike and all((s.cached or 0) <= share * (s.prompt or 0) for s in high)
+
+
+def counts_move_with_the_prompt(observed: Observed) -> Verdict:
+    """PIN-03: exact repeats of different lengths and tool sections do not all report one constant."""
+    judging = Judging("PIN-03", observed.entry, Vantage.CLIENT)
+    _ = observed.arms
+    bound = observed.qualification.preamble_bound
+    repeats = [s for s in observed.repeats if s.valid]
+    tables = (_repeat_table(observed),)
+    constant = one_constant(repeats, bound)
+    if constant is not None and observed.qualification.all_counted:
+        challenged = [s.cached for s in observed.challenge]
+        n = len(repeats) + len(challenged)
+        if all(cached == constant for cached in challenged):
+            return judging.says(
+                Status.FAIL,
+                f"all {n} exact repeats report exactly {constant:,} cached tokens, whatever was sent",
+                n,
+                code="constant",
+                tables=tables,
+                ruled_out=(
+                    f"a shared section of {constant:,} tokens: neither longer tools nor a longer system text moved it",
+                    f"coarse counts: repeats of prompts longer than {2 * constant:,} tokens report it too",
+                ),
+            )
+    if missing := cache_evidence_missing(observed, judging):
+        return missing
+    counts = {s.cached for s in repeats if s.cached}
+    if len(counts) < 2:
+        return judging.undecided(f"exact repeats reported {len(counts)} different counts", len(repeats), tables=tables)
+    return judging.passes(
+        f"{len(repeats)} exact repeats report {len(counts)} different counts, {min(counts):,} to {max(counts):,}",
+        len(repeats),
+    )
+
+
+def _repeat_table(observed: Observed) -> Table:
+    rows = tuple((s.prompt, s.cached) for s in observed.repeats if s.valid)
+    return Table("exact repeats", ("prompt", "cached"), rows)

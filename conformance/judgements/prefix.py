@@ -1,0 +1,166 @@
+"""PFX rules by upstream bytes: is the prompt's prefix kept from turn to turn?"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from conformance.diagnosis.divergence import ATTRIBUTION, prefix_change, text_change, tools_change
+from conformance.diagnosis.prompt import Dialect, UpstreamPrompt
+from conformance.evidence.conversation import Sent
+from conformance.evidence.hotpair import Arm
+from conformance.judgements.verdict import Judging, evidence, last_record, upstream_prompts
+from conformance.observe.observed import Observed
+from conformance.verdicts import Change, Status, Table, Vantage, Verdict
+from conformance.wire.exchange import Exchange
+
+
+def _exchanges(sends: list[Sent]) -> list[Exchange]:
+    return [s.exchange for s in sends if s.exchange is not None]
+
+
+def _turns(arm: Arm, prompts: list[tuple[Exchange, UpstreamPrompt]], changes: dict[int, Change]) -> Table:
+    rows = tuple(
+        (i + 1, exchange.usage.prompt, exchange.usage.cached, changes[i].part if i in changes else "prefix of the next")
+        for i, (exchange, _) in enumerate(prompts)
+    )
+    return Table(f"turns, {arm.name}", ("turn", "prompt", "cached", "first change towards the next turn"), rows)
+
+
+def prefix_kept(observed: Observed) -> Verdict:
+    """PFX-01 by upstream bytes: each turn's rendered prompt begins the next one's."""
+    judging = Judging("PFX-01", observed.entry, Vantage.UPSTREAM)
+    arm = observed.arms.plain
+    prompts = upstream_prompts(_exchanges(arm.new_turns))
+    if len(prompts) < 3:
+        return judging.undecided(
+            f"only {len(prompts)} of {len(arm.new_turns)} turns reached the recorder", len(prompts)
+        )
+    if not all(prompt.parts for _, prompt in prompts):
+        return judging.undecided("the upstream requests carry no text at all (see CON-01)", len(prompts))
+    changes: dict[int, Change] = {}
+    for i in range(len(prompts) - 1):
+        change = prefix_change(prompts[i][1], prompts[i + 1][1], observed.own_text)
+        if change is not None:
+            changes[i] = change
+    table = _turns(arm, prompts, changes)
+    if not changes:
+        return judging.passes(f"each of {len(prompts)} turns is a prefix of the next", len(prompts), tables=(table,))
+    first = min(changes)
+    change = changes[first]
+    return judging.says(
+        Status.FAIL,
+        f"turn {first + 1} is no prefix of turn {first + 2}: {change.kind} in {change.part}, character {change.offset} "
+        f"({len(changes)} of {len(prompts) - 1} turns)",
+        len(prompts),
+        code="prefix-changed",
+        tables=(table,),
+        change=change,
+        ruled_out=("the client: it only appended; the same requests, compared part by part before the gateway, agree",),
+        excerpts=(evidence(f"turn {first + 2}", prompts[first + 1][0], observed),),
+    )
+
+
+def attribution_kept_out(observed: Observed) -> Verdict:
+    """PFX-02 by upstream bytes: the block is in no prompt, or at least does not vary."""
+    judging = Judging("PFX-02", observed.entry, Vantage.UPSTREAM)
+    arm = observed.arms.pinned
+    prompts = upstream_prompts(_exchanges(arm.new_turns))
+    n = len(prompts)
+    if n < 3:
+        return judging.undecided(f"only {n} of {len(arm.new_turns)} turns reached the recorder", n)
+    if all(prompt.dialect is Dialect.MESSAGES for _, prompt in prompts):
+        return judging.says(
+            Status.NOT_APPLICABLE, "the upstream speaks Anthropic Messages: there the block may mean something", n
+        )
+    blocks = [_attribution_text(prompt) for _, prompt in prompts]
+    if not any(blocks):
+        if not any(part.kind == "system" for _, prompt in prompts for part in prompt.parts):
+            return judging.undecided("no system text reached the upstream at all (see CON-01)", n)
+        return judging.passes(f"the block is in none of {n} upstream prompts", n, tables=(arm.table(),))
+    if len(set(blocks)) == 1:
+        return judging.passes(f"the block reaches the upstream, but the same in all {n} turns", n)
+    at = next(i for i in range(n - 1) if blocks[i] != blocks[i + 1])
+    change = prefix_change(prompts[at][1], prompts[at + 1][1], observed.own_text)
+    seen = sum(block is not None for block in blocks)
+    return judging.says(
+        Status.FAIL,
+        f"the attribution block stands in {seen} of {n} upstream prompts and changes from turn to turn",
+        n,
+        code="attribution-forwarded",
+        tables=(arm.table(),),
+        change=change,
+        ruled_out=_plain_kept(observed),
+        excerpts=(evidence(f"turn {at + 2}", prompts[at + 1][0], observed),),
+    )
+
+
+def _plain_kept(observed: Observed) -> tuple[str, ...]:
+    prompts = [prompt for _, prompt in upstream_prompts(_exchanges(observed.arms.plain.new_turns))]
+    if len(prompts) < 2 or any(prefix_change(a, b, observed.own_text) for a, b in pairwise(prompts)):
+        return ()
+    return ("everything else: the session that differs only by that block, sent in turns with this, kept its prefix",)
+
+
+def _attribution_text(prompt: UpstreamPrompt) -> str | None:
+    for part in prompt.parts:
+        at = part.text.find(ATTRIBUTION)
+        if at >= 0:
+            return part.text[at : at + 160].partition("\n")[0]
+    return None
+
+
+def tools_keep_their_order(observed: Observed) -> Verdict:
+    """PFX-09 by upstream bytes: one session's tool section is the same on every request."""
+    judging = Judging("PFX-09", observed.entry, Vantage.UPSTREAM)
+    arms = [arm for arm in (observed.arms.plain, observed.arms.attribution) if arm is not None]
+    n = 0
+    for arm in arms:
+        prompts = upstream_prompts(_exchanges(arm.new_turns))
+        n += len(prompts)
+        if any(len(prompt.tools) < 2 for _, prompt in prompts):
+            return judging.undecided("fewer than two tools reached the upstream (see CON-01)", n)
+        for i in range(len(prompts) - 1):
+            change = tools_change(prompts[i][1].tools, prompts[i + 1][1].tools)
+            if change is None or change.kind not in ("tools re-ordered", "keys re-ordered"):
+                continue
+            return judging.says(
+                Status.FAIL,
+                f"{change.kind} between turn {i + 1} and turn {i + 2} of one session ({change.part})",
+                n,
+                code="tools-reordered",
+                change=change,
+                ruled_out=("the client: it sent the same tool section, byte for byte, on every turn",),
+                excerpts=(evidence(f"turn {i + 2}", prompts[i + 1][0], observed),),
+            )
+    if n < 4:
+        return judging.undecided(f"only {n} requests with tools reached the recorder", n)
+    return judging.passes(f"tools and their keys arrive in one order in all {n} requests", n)
+
+
+def identical_requests_give_identical_bodies(observed: Observed) -> Verdict:
+    """PFX-14: one client body, sent again and again, is one upstream body."""
+    judging = Judging("PFX-14", observed.entry, Vantage.UPSTREAM)
+    exchanges = observed.identical
+    bodies = [record.body for e in exchanges if (record := last_record(e)) is not None]
+    if len(bodies) < len(exchanges) // 2:
+        return judging.undecided(
+            f"only {len(bodies)} of {len(exchanges)} identical requests reached the recorder (a response cache?)",
+            len(exchanges),
+        )
+    if len(set(bodies)) == 1:
+        return judging.passes(f"{len(bodies)} identical requests, one upstream body", len(bodies))
+    at = next(i for i in range(1, len(bodies)) if bodies[i] != bodies[0])
+    return judging.says(
+        Status.FAIL,
+        f"{len(bodies)} identical requests were sent upstream as {len(set(bodies))} different bodies",
+        len(bodies),
+        code="bodies-vary",
+        change=_bytes_change(bodies[0], bodies[at], observed),
+        excerpts=(evidence(f"identical request {at + 1}", exchanges[at], observed),),
+    )
+
+
+def _bytes_change(before: bytes, after: bytes, observed: Observed) -> Change:
+    return text_change(
+        "upstream body", before.decode("utf-8", "replace"), after.decode("utf-8", "replace"), observed.own_text
+    )

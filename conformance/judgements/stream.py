@@ -1,0 +1,270 @@
+"""STR rules: is the stream a valid event sequence that tells the whole truth?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from conformance.diagnosis.prompt import Dialect, parse_prompt
+from conformance.judgements.verdict import Judging, evidence, last_record
+from conformance.observe.observed import Observed
+from conformance.verdicts import Status, Table, Vantage, Verdict
+from conformance.wire.exchange import StreamEvent
+
+_PROMPT_FIELDS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+_FIELDS = (*_PROMPT_FIELDS, "output_tokens")
+
+
+def valid_event_sequence(observed: Observed) -> Verdict:
+    """STR-01: the order of events, and what the official SDK makes of them."""
+    judging = Judging("STR-01", observed.entry, Vantage.CLIENT)
+    streams = observed.streams
+    raw, sdk, plain = streams.raw, streams.sdk, streams.plain
+    if not plain.ok:
+        return judging.undecided(f"the plain request failed: {plain.error}", 4)
+    if raw.status and not 200 <= raw.status < 300:
+        return judging.undecided(f"the streamed request failed: {raw.error}", 4)
+    faults = sequence_faults(raw.events)
+    if not faults and not sdk.ok:
+        faults = [f"the official SDK could not read it: {sdk.error}"]
+    # Answers compare only where the model repeats itself: plain twice alike, and alike in the stream read raw.
+    if not faults and plain.text == streams.cold.text == raw.text and sdk.text != plain.text:
+        faults = ["the SDK accumulates another text than the plain answer's, which is also what the events carry"]
+    if not faults:
+        return judging.passes(f"{len(raw.events)} events in order; the SDK accumulates the plain answer", 4)
+    order = Table("events", ("event", "type"), tuple((e.name, _type(e)) for e in raw.events[:40]))
+    return judging.says(
+        Status.FAIL,
+        "; ".join(faults[:3]),
+        4,
+        code="event-sequence",
+        tables=(order,),
+        excerpts=(evidence("stream", raw, observed),),
+    )
+
+
+def sequence_faults(events: Sequence[StreamEvent]) -> list[str]:
+    """What is wrong with the order of a Messages stream's events; empty when nothing is."""
+    types = [t for e in events if (t := _type(e)) != "ping"]
+    if not types:
+        return ["the stream carries no event"]
+    if "error" in types:
+        return ["the stream carries an error event"]
+    faults = []
+    if types[0] != "message_start":
+        faults.append(f"the first event is {types[0]}, not message_start")
+    elif missing := [f for f in ("input_tokens", "output_tokens") if not _is_count(_start_usage(events).get(f))]:
+        faults.append(f"message_start's usage has no integer {' and '.join(missing)}")
+    if types[-1] != "message_stop":
+        faults.append(f"the last event is {types[-1]}, not message_stop")
+    if "message_delta" not in types:
+        faults.append("no message_delta with stop_reason and usage")
+    return faults + _block_faults(events)
+
+
+def _block_faults(events: Sequence[StreamEvent]) -> list[str]:
+    open_index: int | None = None
+    started: list[int] = []
+    faults = []
+    for event in events:
+        kind = _type(event)
+        if not kind.startswith("content_block_"):
+            if kind == "message_delta" and open_index is not None:
+                faults.append(f"content block {open_index} is still open at message_delta")
+                open_index = None
+            continue
+        index = event.data.get("index") if isinstance(event.data, Mapping) else None
+        if not isinstance(index, int):
+            return [*faults, f"{kind} without an integer index"]
+        if kind == "content_block_start":
+            if open_index is not None:
+                faults.append(f"content block {index} starts while block {open_index} is open")
+            if index in started:
+                faults.append(f"content block {index} starts twice")
+            started.append(index)
+            open_index = index
+        elif open_index != index:
+            faults.append(f"{kind} for block {index}, which is not open")
+        elif kind == "content_block_stop":
+            open_index = None
+    if not started:
+        faults.append("no content block")
+    return faults
+
+
+def no_estimate_at_start(observed: Observed) -> Verdict:
+    """STR-02: no count of message_start is above the final one."""
+    judging = Judging("STR-02", observed.entry, Vantage.CLIENT)
+    raw = observed.streams.raw
+    if not raw.ok:
+        return judging.undecided(f"the stream could not be read: {raw.error} (see STR-01)", 1)
+    start, final = _start_usage(raw.events), _final_usage(raw.events)
+    rows = tuple((f, _cell(start.get(f)), _cell(final.get(f))) for f in _FIELDS)
+    table = Table("usage at the start and at the end", ("field", "message_start", "final"), rows)
+    if not any(_is_count(start.get(f)) for f in _PROMPT_FIELDS):
+        return judging.undecided("message_start carries no usage (see STR-01)", 1, tables=(table,))
+    high = [f for f in _FIELDS if _count(start.get(f)) > _count(final.get(f))]
+    if high:
+        return judging.says(
+            Status.FAIL,
+            f"message_start says {high[0]} = {start.get(high[0])}, the end says {final.get(high[0])}: an estimate",
+            1,
+            code="start-above-final",
+            tables=(table,),
+            excerpts=(evidence("stream", raw, observed),),
+        )
+    if not any(_count(final.get(f)) for f in _PROMPT_FIELDS):
+        return judging.undecided("the stream ends without any prompt tokens (see STR-03)", 1, tables=(table,))
+    return judging.passes("no count of message_start is above the final one", 1, tables=(table,))
+
+
+def last_delta_tells_all(observed: Observed) -> Verdict:
+    """STR-03: with the last value of each field, the stream reports what the plain answer reports."""
+    judging = Judging("STR-03", observed.entry, Vantage.CLIENT)
+    streams, rules = observed.streams, observed.thresholds.usage
+    raw, plain = streams.raw, streams.plain
+    if not raw.ok or not plain.ok:
+        return judging.undecided(f"no pair of answers to compare: {raw.error or plain.error}", 2)
+    deltas = [u for e in raw.events if _type(e) == "message_delta" and isinstance(u := e.data.get("usage"), Mapping)]
+    start, final = _start_usage(raw.events), _final_usage(raw.events)
+    rows = tuple(
+        (f, _cell(start.get(f)), *(_cell(d.get(f)) for d in deltas[-2:]), _cell(plain.usage.raw.get(f)))
+        for f in _FIELDS
+    )
+    names = (
+        ("message_delta",)
+        if len(deltas) == 1
+        else ("message_delta, last but one", "message_delta, last")[: len(deltas)]
+    )
+    table = Table("one warm request, streamed and plain", ("field", "message_start", *names, "plain answer"), rows)
+    excerpts = (evidence("stream", raw, observed),)
+    if not deltas:
+        return judging.says(
+            Status.FAIL, "no message_delta carries usage", 2, code="no-usage", tables=(table,), excerpts=excerpts
+        )
+    for field in _FIELDS:
+        seen = [_count(d[field]) for d in deltas if _is_count(d.get(field))]
+        if any(b < a for a, b in pairwise(seen)):
+            return judging.says(
+                Status.FAIL,
+                f"{field} falls from one message_delta to the next ({seen}): increments, not totals",
+                2,
+                code="not-cumulative",
+                tables=(table,),
+                excerpts=excerpts,
+            )
+    total, truth = sum(_count(final.get(f)) for f in _PROMPT_FIELDS), plain.usage.prompt
+    if truth is None:
+        return judging.undecided("the plain answer reports no prompt tokens", 2, tables=(table,))
+    if abs(total - truth) > rules.total_slack(truth):
+        return judging.says(
+            Status.FAIL,
+            f"the stream ends with {total:,} prompt tokens, the plain answer says {truth:,}",
+            2,
+            code="end-incomplete",
+            tables=(table,),
+            excerpts=excerpts,
+        )
+    output, whole = _count(final.get("output_tokens")), plain.usage.output
+    if raw.text == plain.text and whole is not None and abs(output - whole) > rules.output_slack(whole):
+        return judging.says(
+            Status.FAIL,
+            f"the stream ends with {output} output tokens, the plain answer with the same text says {whole}",
+            2,
+            code="end-incomplete",
+            tables=(table,),
+            excerpts=excerpts,
+        )
+    if not observed.qualification.counted["message"]:
+        return judging.undecided("the total does not grow with the message, so that both agree proves nothing", 2)
+    return judging.passes(f"the last values are the plain answer's {truth:,} prompt tokens", 2, tables=(table,))
+
+
+def asks_upstream_for_usage(observed: Observed) -> Verdict:
+    """STR-04: upstream streams ask for usage; a chat client who did not ask is not sent the extra chunk."""
+    judging = Judging("STR-04", observed.entry, Vantage.UPSTREAM)
+    streams = observed.streams
+    record = last_record(streams.raw)
+    if record is None:
+        return judging.undecided("the stream did not reach the recorder", 1)
+    prompt = parse_prompt(record.path, record.json)
+    if prompt is not None and prompt.dialect is Dialect.MESSAGES:
+        return judging.says(
+            Status.NOT_APPLICABLE, "the upstream speaks Anthropic Messages: its streams always carry usage", 1
+        )
+    options = record.json.get("stream_options") if isinstance(record.json, dict) else None
+    if not isinstance(record.json, dict) or record.json.get("stream") is not True:
+        return judging.undecided("the gateway does not stream from the upstream: nothing to ask for", 1)
+    if not (isinstance(options, dict) and options.get("include_usage") is True):
+        return judging.says(
+            Status.FAIL,
+            f"the upstream stream is asked with stream_options = {options}: it will not report usage",
+            1,
+            code="usage-not-asked",
+            excerpts=(evidence("stream", streams.raw, observed),),
+        )
+    if streams.unasked is None:
+        return judging.passes("the upstream is asked for usage", 1)
+    return _not_leaked(observed, judging)
+
+
+def _not_leaked(observed: Observed, judging: Judging) -> Verdict:
+    unasked = observed.streams.unasked
+    assert unasked is not None
+    if not unasked.ok:
+        return judging.undecided(f"the stream without stream_options failed: {unasked.error}", 2)
+    if any(_only_usage(e.data) for e in unasked.events):
+        return judging.says(
+            Status.FAIL,
+            "a client who did not ask for usage is sent the extra chunk that carries nothing else",
+            2,
+            code="usage-chunk-leaked",
+            excerpts=(evidence("stream, usage not asked for", unasked, observed),),
+        )
+    return judging.passes("the upstream is asked for usage; a client who did not ask is not sent it", 2)
+
+
+def _only_usage(chunk: Any) -> bool:
+    """True for a chunk with usage and no news: OpenAI's has no choices, LiteLLM's one with an empty delta."""
+    if not isinstance(chunk, Mapping) or not chunk.get("usage"):
+        return False
+    return not any(
+        choice.get("finish_reason") or (isinstance(delta := choice.get("delta"), Mapping) and any(delta.values()))
+        for choice in chunk.get("choices") or ()
+        if isinstance(choice, Mapping)
+    )
+
+
+def _type(event: StreamEvent) -> str:
+    kind = event.data.get("type") if isinstance(event.data, Mapping) else None
+    return kind if isinstance(kind, str) else event.name
+
+
+def _start_usage(events: Sequence[StreamEvent]) -> Mapping[str, Any]:
+    for event in events:
+        if _type(event) == "message_start" and isinstance(message := event.data.get("message"), Mapping):
+            usage = message.get("usage")
+            return usage if isinstance(usage, Mapping) else {}
+    return {}
+
+
+def _final_usage(events: Sequence[StreamEvent]) -> Mapping[str, Any]:
+    """Each field's last non-null value, as the official accumulator has it."""
+    final = dict(_start_usage(events))
+    for event in events:
+        if _type(event) == "message_delta" and isinstance(usage := event.data.get("usage"), Mapping):
+            final.update({k: v for k, v in usage.items() if v is not None})
+    return final
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _cell(value: Any) -> str | int | float | None:
+    return value if value is None or isinstance(value, (str, int, float)) else str(value)

@@ -1,0 +1,217 @@
+"""USE rules: do the reported counts add up, cold and warm, plain and streamed, on both entries?"""
+
+from __future__ import annotations
+
+from conformance.evidence.conversation import Sent
+from conformance.judgements.verdict import Judging, evidence, last_record
+from conformance.observe.observed import Observed
+from conformance.verdicts import Cell, Status, Table, Vantage, Verdict
+from conformance.wire.exchange import Exchange
+from conformance.wire.upstream_usage import upstream_usage
+
+
+def adds_up_to_upstream(observed: Observed) -> Verdict:
+    """USE-01 by the upstream's own usage: the parts' sum is its prompt, the cache part its cached tokens."""
+    judging = Judging("USE-01", observed.entry, Vantage.UPSTREAM)
+    _ = observed.arms, observed.streams
+    rows: list[tuple[Cell, ...]] = []
+    wrong: list[Exchange] = []
+    judged = 0
+    for exchange in observed.exchanges:
+        record = last_record(exchange)
+        if not exchange.ok or record is None:
+            continue
+        truth = upstream_usage(record)
+        if truth.prompt is None:
+            continue
+        judged += 1
+        usage = exchange.usage
+        if usage.prompt != truth.prompt or (truth.cached is not None and (usage.cached or 0) != truth.cached):
+            wrong.append(exchange)
+            raw = usage.raw
+            rows.append(
+                ("stream" if exchange.streamed else "plain", truth.prompt, truth.cached, usage.prompt,
+                 raw.get("input_tokens"), usage.cached, usage.created)
+            )  # fmt: skip
+    if judged < 4:
+        return judging.undecided(f"only {judged} answers whose upstream usage the recorder saw", judged)
+    if not wrong:
+        return judging.passes(f"the parts add up to the upstream's prompt in all {judged} answers", judged)
+    columns = ("form", "upstream prompt", "upstream cached", "reported sum", "input", "cache read", "cache creation")
+    first = rows[0]
+    return judging.says(
+        Status.FAIL,
+        f"{len(wrong)} of {judged} answers miscount: e.g. upstream {first[1]} prompt ({first[2]} cached) is reported "
+        f"as {first[3]} in all ({first[4]} input, {first[5]} cache read)",
+        judged,
+        code="sum-wrong" if any(row[3] != row[1] for row in rows) else "cache-read-wrong",
+        tables=(Table("answers that miscount", columns, tuple(rows[:12])),),
+        excerpts=(evidence("first answer that miscounts", wrong[0], observed),),
+    )
+
+
+def adds_up_to_other_entry(observed: Observed) -> Verdict:
+    """USE-01 without upstream usage: the sum grows with what is sent, and warm it is the other entry's total."""
+    judging = Judging("USE-01", observed.entry, Vantage.CLIENT)
+    qualification = observed.qualification
+    n = len(qualification.probes)
+    if not qualification.counted["message"] and all(p.first.valid for p in qualification.probes):
+        return judging.says(
+            Status.FAIL,
+            "the reported total does not grow when the message grows: it is not a count of the prompt",
+            n,
+            code="total-ignores-prompt",
+            tables=(qualification.table,),
+        )
+    pair = observed.dialects
+    if pair is None:
+        return judging.not_run("needs a recorder (--upstream-listen), or the chat entry to compare with")
+    ours, theirs = pair.messages.usage.prompt, pair.chat.usage.prompt
+    if ours is None or theirs is None:
+        return judging.undecided("one of the entries reports no prompt tokens", n + 2)
+    table = _dialect_table(pair.messages, pair.chat)
+    slack = observed.thresholds.usage.dialect_slack(theirs, upstream_known=False)
+    if abs(ours - theirs) <= slack:
+        return judging.passes(
+            f"the same text counts {ours:,} tokens here and {theirs:,} on /v1/chat/completions, warm",
+            n + 2,
+            tables=(table,),
+        )
+    warm = pair.messages.usage.cached or pair.chat.usage.cached or 0
+    if warm and abs(abs(ours - theirs) - warm) <= slack:
+        return judging.says(
+            Status.FAIL,
+            f"the same text counts {ours:,} tokens here and {theirs:,} on the chat entry: off by its cached tokens",
+            n + 2,
+            code="cached-counted-wrong",
+            tables=(table,),
+        )
+    return judging.undecided(
+        f"the same text counts {ours:,} tokens here and {theirs:,} on the chat entry: needs a recorder to say why",
+        n + 2,
+        tables=(table,),
+    )
+
+
+def same_total_cold_and_warm(observed: Observed) -> Verdict:
+    """USE-06: a repeat's total is its first send's; its parts move."""
+    judging = Judging("USE-06", observed.entry, Vantage.CLIENT)
+    rules = observed.thresholds.usage
+    pairs: list[tuple[Sent, Sent]] = [(p.first, r) for p in observed.qualification.probes for r in p.repeats[-1:]]
+    known = [(a, b) for a, b in pairs if a.valid and b.valid and a.prompt is not None and b.prompt is not None]
+    n = 2 * len(known)
+    rows = tuple((a.prompt, a.cached, b.prompt, b.cached) for a, b in known)
+    table = Table("the same request twice", ("total, first", "cached, first", "total, again", "cached, again"), rows)
+    if not known:
+        return judging.undecided("no answer reports prompt tokens", len(pairs) * 2)
+    off = [(a, b) for a, b in known if abs((a.prompt or 0) - (b.prompt or 0)) > rules.total_slack(a.prompt or 0)]
+    if len(off) >= 2:
+        a, b = off[0]
+        side = "added to" if (b.prompt or 0) > (a.prompt or 0) else "left out of"
+        return judging.says(
+            Status.FAIL,
+            f"the same request counts {a.prompt:,} tokens the first time and {b.prompt:,} the second "
+            f"({len(off)} of {len(known)} pairs): cached tokens are {side} the total",
+            n,
+            code="total-moves",
+            tables=(table,),
+        )
+    if off:
+        return judging.undecided(f"1 of {len(known)} repeats reports another total", n, tables=(table,))
+    if not observed.qualification.counted["message"]:
+        return judging.undecided(
+            "the total does not grow with the message: that it stays proves nothing", n, tables=(table,)
+        )
+    moved = sum((b.cached or 0) - (a.cached or 0) >= rules.moved_tokens for a, b in known)
+    if not moved:
+        return judging.undecided("no repeat was warmer than its first send", n, tables=(table,))
+    return judging.passes(f"{len(known)} requests sent twice keep their total; {moved} were warm the second time", n)
+
+
+def forms_agree(observed: Observed) -> Verdict:
+    """USE-07: plain and streamed answers of one request agree, and both entries on one text."""
+    judging = Judging("USE-07", observed.entry, Vantage.CLIENT)
+    rules = observed.thresholds.usage
+    streams = observed.streams
+    forms = (("plain", streams.plain), ("stream, raw", streams.raw), ("stream, SDK", streams.sdk))
+    rows = tuple((name, e.usage.prompt, e.usage.cached, e.usage.output, e.error) for name, e in forms)
+    table = Table("one warm request in all forms", ("form", "total", "cached", "output", "error"), rows)
+    n = 4
+    plain = streams.plain.usage
+    if not streams.plain.ok or plain.prompt is None:
+        return judging.undecided(
+            f"the plain answer reports no prompt tokens ({streams.plain.error})", n, tables=(table,)
+        )
+    if not streams.raw.ok and not streams.sdk.ok:
+        return judging.undecided(f"no stream could be read ({streams.raw.error}): see STR-01", n, tables=(table,))
+    for name, exchange in forms[1:]:
+        usage = exchange.usage
+        if not exchange.ok:
+            continue
+        if usage.prompt is None or abs(usage.prompt - plain.prompt) > rules.total_slack(plain.prompt):
+            return judging.says(
+                Status.FAIL,
+                f"the same request counts {plain.prompt:,} prompt tokens plain and {usage.prompt} streamed ({name})",
+                n,
+                code="stream-total-differs",
+                tables=(table,),
+                excerpts=(evidence("streamed", exchange, observed),),
+            )
+        same_answer = exchange.text == streams.plain.text and usage.output is not None and plain.output is not None
+        if same_answer and abs((usage.output or 0) - (plain.output or 0)) > rules.output_slack(plain.output or 0):
+            return judging.says(
+                Status.FAIL,
+                f"the same answer counts {plain.output} output tokens plain and {usage.output} streamed ({name})",
+                n,
+                code="stream-output-differs",
+                tables=(table,),
+                excerpts=(evidence("streamed", exchange, observed),),
+            )
+    if not observed.qualification.counted["message"]:
+        return judging.undecided("the total does not grow with the message, so that forms agree proves nothing", n)
+    return _dialects_agree(observed, judging, n, table)
+
+
+def _dialects_agree(observed: Observed, judging: Judging, n: int, table: Table) -> Verdict:
+    pair = observed.dialects
+    agreed = f"plain and streamed agree on {observed.streams.plain.usage.prompt:,} prompt tokens"
+    if pair is None:
+        return judging.passes(f"{agreed}; one entry only, nothing to compare between dialects", n, tables=(table,))
+    ours, theirs = pair.messages.usage.prompt, pair.chat.usage.prompt
+    if not pair.messages.ok or not pair.chat.ok or ours is None or theirs is None:
+        return judging.passes(f"{agreed}; the text-only pair could not be compared", n, tables=(table,))
+    records = last_record(pair.messages), last_record(pair.chat)
+    same_upstream = None not in records and _messages_of(records[0]) == _messages_of(records[1])
+    if same_upstream:
+        slack = observed.thresholds.usage.total_slack(theirs)
+    else:
+        slack = observed.thresholds.usage.dialect_slack(theirs, upstream_known=None not in records)
+    tables = (table, _dialect_table(pair.messages, pair.chat))
+    if abs(ours - theirs) <= slack:
+        return judging.passes(
+            f"{agreed}; one text counts {ours:,} and {theirs:,} on the two entries", n + 2, tables=tables
+        )
+    if not same_upstream:
+        return judging.undecided(
+            f"{agreed}; the same text counts {ours:,} and {theirs:,} on the two entries, whose upstream prompts "
+            + ("differ" if None not in records else "are not known"),
+            n + 2,
+            tables=tables,
+        )
+    return judging.says(
+        Status.FAIL,
+        f"the same upstream prompt counts {ours:,} tokens on /v1/messages and {theirs:,} on /v1/chat/completions",
+        n + 2,
+        code="dialects-differ",
+        tables=tables,
+    )
+
+
+def _messages_of(record: object) -> object:
+    body = getattr(record, "json", None)
+    return body.get("messages") if isinstance(body, dict) else None
+
+
+def _dialect_table(messages: Exchange, chat: Exchange) -> Table:
+    rows = tuple((e.entry.path, e.usage.prompt, e.usage.cached, e.error) for e in (messages, chat))
+    return Table("the same text on both entries, sent twice", ("entry", "total", "cached", "error"), rows)

@@ -1,0 +1,104 @@
+"""Short ways to write a verdict down, and the gate that every verdict from client evidence passes first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from conformance.diagnosis.prompt import UpstreamPrompt, parse_prompt
+from conformance.evidence.qualify import CacheState
+from conformance.observe.observed import Observed
+from conformance.report.excerpts import excerpt
+from conformance.verdicts import Change, Entry, Excerpt, Status, Table, Vantage, Verdict
+from conformance.wire.exchange import Exchange, UpstreamRecord
+
+
+class Judging:
+    """Makes the verdicts of one rule on one entry."""
+
+    def __init__(self, rule: str, entry: Entry, vantage: Vantage) -> None:
+        self.rule = rule
+        self.entry = entry
+        self.vantage = vantage
+
+    def says(
+        self,
+        status: Status,
+        reason: str,
+        n: int,
+        *,
+        code: str = "",
+        tables: Sequence[Table] = (),
+        ruled_out: Sequence[str] = (),
+        change: Change | None = None,
+        excerpts: Sequence[Excerpt] = (),
+    ) -> Verdict:
+        return Verdict(
+            rule=self.rule, entry=self.entry, status=status, reason=reason, vantage=self.vantage, n=n, code=code,
+            tables=tuple(tables), ruled_out=tuple(ruled_out), change=change, excerpts=tuple(excerpts),
+        )  # fmt: skip
+
+    def passes(self, reason: str, n: int, *, tables: Sequence[Table] = ()) -> Verdict:
+        return self.says(Status.PASS, reason, n, tables=tables)
+
+    def undecided(self, reason: str, n: int = 0, *, tables: Sequence[Table] = ()) -> Verdict:
+        return self.says(Status.INCONCLUSIVE, reason, n, tables=tables)
+
+    def not_run(self, reason: str) -> Verdict:
+        return self.says(Status.NOT_RUN, reason, 0)
+
+
+def cache_evidence_missing(observed: Observed, judging: Judging) -> Verdict | None:
+    """Why client evidence cannot speak of the cache here, as a verdict; None when it can.
+
+    A target that hits nothing, or does not count what it is sent, would pass any comparison of counts.
+    """
+    qualification = observed.qualification
+    n = len(qualification.probes) * 2
+    tables = (qualification.table,)
+    failed = [p.first.exchange for p in qualification.probes if not p.first.valid and p.first.exchange is not None]
+    if failed:
+        return judging.undecided(
+            f"{len(failed)} of {n // 2} probe requests failed: {failed[0].error}", n, tables=tables
+        )
+    if not qualification.all_counted:
+        dropped = ", ".join(f"the {name}" for name, seen in qualification.counted.items() if not seen)
+        return judging.undecided(
+            f"the reported prompt tokens do not grow with {dropped}: it does not reach the model, or is not counted",
+            n,
+            tables=tables,
+        )
+    state = observed.cache_state
+    if state is CacheState.NOT_REPORTED:
+        return judging.says(
+            Status.NOT_RUN,
+            "no answer carries cached tokens (vLLM: start it with --enable-prompt-tokens-details)",
+            n,
+            tables=tables,
+        )
+    if state is CacheState.NONE_SEEN:
+        return judging.undecided("no cache seen: engine off, or the gateway changes every prompt", n, tables=tables)
+    if state is not CacheState.HITS:
+        return judging.undecided(f"{state}: prefix verdicts from the client's side are withheld", n, tables=tables)
+    return None
+
+
+def upstream_prompts(exchanges: Sequence[Exchange]) -> list[tuple[Exchange, UpstreamPrompt]]:
+    """Each exchange that reached the recorder, with the last prompt the gateway sent for it."""
+    found = []
+    for exchange in exchanges:
+        record = last_record(exchange)
+        prompt = parse_prompt(record.path, record.json) if record is not None else None
+        if prompt is not None:
+            found.append((exchange, prompt))
+    return found
+
+
+def last_record(exchange: Exchange) -> UpstreamRecord | None:
+    """The upstream request an answer came from: the last one, where a gateway tried more than once."""
+    chats = [r for r in exchange.upstream if r.path.rstrip("/").endswith(("/chat/completions", "/messages"))]
+    return chats[-1] if chats else None
+
+
+def evidence(title: str, exchange: Exchange, observed: Observed) -> Excerpt:
+    """Request and answer of an exchange as a report may show them."""
+    return excerpt(title, exchange, own=observed.own_text)
