@@ -1,0 +1,140 @@
+"""From the words a user typed to `RunOptions`; whatever cannot be meant is refused here, before anything is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from conformance.errors import UsageProblem
+from conformance.options import Budget, RunOptions
+from conformance.rules import FAMILIES, select
+from conformance.verdicts import Entry
+
+Number = TypeVar("Number", int, float)
+Choice = TypeVar("Choice", bound=StrEnum)
+
+SHAPES = ("scaled", "full")
+TEMPLATES = ("tools-first", "system-first")
+TOKENIZERS = ("fast", "deepseek")
+EMBEDDED_ONLY = ("fault", "template", "block-size", "tokenizer")
+TARGET_ONLY = ("engine", "api-key", "allow-disruptive")
+
+
+def read_options(given: Mapping[str, str | bool | None], *, environment_key: str | None = None) -> RunOptions:
+    """`given` maps option names without dashes ("api-key") to what was typed; None or absent = not given.
+
+    `environment_key` is the API key of the environment, used when none was typed and there is a target. Raises
+    UsageProblem.
+    """
+    words = {name: value for name, value in given.items() if isinstance(value, str)}
+    for name, value in words.items():
+        if not value.strip():
+            raise UsageProblem(f"--{name} is empty: give a value or leave it out")
+    target = words.get("target")
+    for name in EMBEDDED_ONLY if target is not None else TARGET_ONLY:
+        if given.get(name):
+            reason = "only goes with the embedded pair: leave --target out" if target else "needs --target"
+            raise UsageProblem(f"--{name} {reason}")
+    defaults = RunOptions()
+    rules = _list(words.get("rules"))
+    select(rules)
+    return RunOptions(
+        target=_url("target", target),
+        model=words.get("model"),
+        api_key=words.get("api-key", environment_key) if target is not None else None,
+        entries=_entries(words.get("entry")),
+        engine=_url("engine", words.get("engine")),
+        upstream_listen=_address(words.get("upstream-listen")),
+        fault=_fault(words.get("fault")),
+        rules=rules,
+        budget=_member(Budget, "budget", words.get("budget"), defaults.budget),
+        report_dir=Path(words["report"]) if "report" in words else None,
+        allow_unjudged=_families(words.get("allow-unjudged")),
+        allow_disruptive=bool(given.get("allow-disruptive")),
+        seed=_number(int, "seed", words.get("seed"), defaults.seed, least=0),
+        shape=_one_of("shape", words.get("shape"), SHAPES, defaults.shape),
+        template=_one_of("template", words.get("template"), TEMPLATES, defaults.template),
+        block_size=_number(int, "block-size", words.get("block-size"), defaults.block_size, least=1),
+        tokenizer=_one_of("tokenizer", words.get("tokenizer"), TOKENIZERS, defaults.tokenizer),
+        timeout_s=_number(float, "timeout", words.get("timeout"), defaults.timeout_s, least=0.001),
+    )
+
+
+def known_faults() -> tuple[str, ...]:
+    """Names `--fault` takes."""
+    from reference_gateway import FAULTS
+
+    return tuple(FAULTS)
+
+
+def _list(text: str | None) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip()) if text is not None else ()
+
+
+def _entries(text: str | None) -> tuple[Entry, ...] | None:
+    if text is None:
+        return None
+    names = {_one_of("entry", part, tuple(Entry), "") for part in _list(text)}
+    if not names:
+        raise UsageProblem("--entry names no entry: choose messages, chat or both")
+    return tuple(entry for entry in Entry if entry in names)
+
+
+def _families(text: str | None) -> tuple[str, ...]:
+    return tuple(_one_of("allow-unjudged", part, FAMILIES, "") for part in _list(text))
+
+
+def _fault(name: str | None) -> str | None:
+    if name is not None and name not in known_faults():
+        raise UsageProblem(f"--fault {name}: no such fault; known are {', '.join(known_faults())}")
+    return name
+
+
+def _member(kind: type[Choice], name: str, text: str | None, default: Choice) -> Choice:
+    return kind(_one_of(name, text, tuple(kind), default))
+
+
+def _one_of(name: str, text: str | None, choices: tuple[str, ...], default: str) -> str:
+    if text is None:
+        return default
+    if text not in choices:
+        raise UsageProblem(f"--{name} {text}: choose from {', '.join(choices)}")
+    return text
+
+
+def _number(kind: Callable[[str], Number], name: str, text: str | None, default: Number, *, least: Number) -> Number:
+    if text is None:
+        return default
+    try:
+        value = kind(text)
+    except ValueError:
+        raise UsageProblem(f"--{name} {text}: not a number") from None
+    if not value >= least or value == float("inf"):
+        raise UsageProblem(f"--{name} {text}: must be at least {least} and finite")
+    return value
+
+
+def _url(name: str, text: str | None) -> str | None:
+    """An http(s) URL. The message never repeats the text: a URL may carry a password."""
+    if text is None:
+        return None
+    try:
+        parts = urlsplit(text.strip())
+        _ = parts.port
+    except ValueError:
+        raise UsageProblem(f"--{name}: not a URL; write it like http://127.0.0.1:3000") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UsageProblem(f"--{name}: not an http(s) URL; write it like http://127.0.0.1:3000")
+    return text.strip().rstrip("/")
+
+
+def _address(text: str | None) -> str | None:
+    if text is None:
+        return None
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65535:
+        raise UsageProblem(f"--upstream-listen {text}: write HOST:PORT, e.g. 127.0.0.1:9100")
+    return text

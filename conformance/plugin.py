@@ -1,0 +1,228 @@
+"""The inner half of the pytest plugin: collects the cases, runs them on one target and reports their verdicts.
+
+`prefixproof_plugin` activates it in a sealed run only. All state of a run lives in the config's stash.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.case_run import CaseRun, SuiteRun, SuiteSession
+from conformance.casebook import Judge
+from conformance.errors import SuiteProblem, TargetProblem, UsageProblem
+from conformance.listing import rule_listing
+from conformance.option_values import read_options
+from conformance.options import RunOptions
+from conformance.report import folder, terminal
+from conformance.rules import RULES, select
+from conformance.verdicts import Entry, ExitCode
+from prefixproof_plugin import API_KEY_VARIABLE, OPTIONS, SUITE_FOLDERS
+
+SESSION = pytest.StashKey[SuiteSession]()
+CASE_RUN = pytest.StashKey[CaseRun]()
+QUIET = -2
+"""pytest's verbosity in a sealed run, by `suite.ini`; each -v a user types adds one."""
+
+
+def make_run(options: RunOptions) -> SuiteRun:
+    """The one place a run is made."""
+    from conformance.run import Run
+
+    run: SuiteRun = Run(options)
+    return run
+
+
+def suite_folders() -> tuple[Path, ...]:
+    """Where the cases are."""
+    return SUITE_FOLDERS
+
+
+def choose_paths(paths: Sequence[str], here: Path) -> list[str]:
+    """Paths to collect besides those typed: the suite's folders when none was.
+
+    Raises pytest.UsageError for a path that is not the suite's own.
+    """
+    own = [folder.resolve() for folder in suite_folders()]
+    for path in paths:
+        resolved = (here / path.split("::")[0]).resolve()
+        if not any(resolved in (place, place.parent) or place in resolved.parents for place in own):
+            raise pytest.UsageError(
+                f"{path} is not part of the suite: leave it out, or run it without prefixproof's options"
+            )
+        if not resolved.exists():
+            raise pytest.UsageError(f"{path} does not exist")
+    return [] if paths else [str(folder) for folder in own]
+
+
+def list_rules(config: pytest.Config) -> int | None:
+    """Print the catalogue where `--list-rules` asks for it; None lets pytest go on."""
+    if not config.option.prefixproof_list_rules:
+        return None
+    options = _options(config)
+    sys.stdout.write(rule_listing(select(options.rules), shutil.get_terminal_size().columns) + "\n")
+    return 0
+
+
+def activate(config: pytest.Config) -> None:
+    """Make this pytest a run of the suite. Raises pytest.UsageError for options that make no sense."""
+    if getattr(config.option, "numprocesses", None) or hasattr(config, "workerinput"):
+        raise pytest.UsageError("-n (pytest-xdist) does not go with the suite: it sends each session once and in order")
+    config.stash[SESSION] = SuiteSession(_options(config))
+    if config.option.verbose > QUIET:
+        config.option.verbose -= QUIET
+    elif config.option.collectonly:
+        config.option.verbose = -1  # where pytest lists the cases by name
+    config.pluginmanager.register(sys.modules[__name__], __name__)
+
+
+def _options(config: pytest.Config) -> RunOptions:
+    given = {option.name: getattr(config.option, option.dest) for option in OPTIONS}
+    try:
+        return read_options(given, environment_key=os.environ.get(API_KEY_VARIABLE) or None)
+    except UsageProblem as problem:
+        raise pytest.UsageError(str(problem)) from None
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    mark = metafunc.definition.get_closest_marker("rule")
+    if mark is not None:
+        entries = RULES[mark.args[0]].entries
+        metafunc.parametrize("entry", entries, ids=[entry.value for entry in entries])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    session = config.stash[SESSION]
+    options = session.options
+    wanted = {rule.id for rule in select(options.rules)}
+    kept: list[pytest.Item] = []
+    dropped: list[pytest.Item] = []
+    for item in items:
+        mark = item.get_closest_marker("rule")
+        if mark is None or not isinstance(item, pytest.Function):
+            session.stop(ExitCode.SUITE, f"{item.name} has no @rule(...): it judges nothing")
+            continue
+        rule, entry = RULES[mark.args[0]], Entry(str(item.callspec.params["entry"]))
+        item.stash[CASE_RUN] = CaseRun(rule, entry, session, item)
+        item.extra_keyword_matches.update((rule.id, rule.family, rule.level))
+        asked = rule.id in wanted and (options.entries is None or entry in options.entries)
+        (kept if asked else dropped).append(item)
+    whole_suite = [Path(argument) for argument in config.args] == [path.resolve() for path in suite_folders()]
+    missing = wanted - {item.stash[CASE_RUN].rule.id for item in kept + dropped}
+    if whole_suite and missing:
+        session.stop(ExitCode.SUITE, f"no case judges {', '.join(sorted(missing))}")
+    items[:] = kept
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """Preflight: nothing is sent before this, so `--collect-only` sends nothing. True ends the loop before any case."""
+    config = session.config
+    suite = config.stash[SESSION]
+    if config.option.collectonly:
+        return None
+    if session.testsfailed:
+        suite.stop(ExitCode.SUITE, f"{session.testsfailed} file(s) of cases could not be read: see above")
+        return None
+    if not session.items or suite.problem is not None:
+        return None if suite.problem is None else True
+    try:
+        if suite.options.report_dir is not None:
+            folder.prepare(suite.options.report_dir)
+        suite.run = make_run(suite.options)
+        config.add_cleanup(suite.run.close)
+        suite.run.preflight()
+    except UsageProblem as problem:
+        suite.run = None
+        raise pytest.UsageError(str(problem)) from None
+    except TargetProblem as problem:
+        suite.stop(ExitCode.TARGET, problem)
+        return True
+    except Exception as problem:
+        suite.stop(ExitCode.SUITE, problem)
+        if config.option.tbstyle != "no" and not isinstance(problem, SuiteProblem):
+            config.notify_exception(pytest.ExceptionInfo.from_exception(problem), config.option)
+        return True
+    _show(config, terminal.header(suite.run.report(), **_look(config)))
+    return None
+
+
+@pytest.fixture
+def observed(request: pytest.FixtureRequest, entry: Entry) -> Any:
+    """What was observed on this entry: its sessions are sent once per run, by the first case that asks."""
+    case = request.node.stash[CASE_RUN]
+    assert case.entry is entry
+    with case.concluding():
+        return case.observed()
+
+
+@pytest.fixture
+def judge(request: pytest.FixtureRequest) -> Judge:
+    """Takes the case's one verdict."""
+    taker: Judge = request.node.stash[CASE_RUN].judge
+    return taker
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    case = pyfuncitem.stash[CASE_RUN]
+    with case.concluding():
+        result = yield
+        if case.verdict is None:
+            raise SuiteProblem(f"the case of {case.rule.id} on {case.entry} ended without a verdict")
+        return result
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    suite = session.config.stash[SESSION]
+    if suite.problem is not None:
+        suite.exit_code = suite.problem.code
+    elif suite.run is None:
+        return
+    else:
+        suite.exit_code = suite.run.exit_code()
+        if exitstatus == pytest.ExitCode.TESTS_FAILED and suite.exit_code is ExitCode.GREEN:
+            # A failure no verdict accounts for, e.g. in pytest's own teardown.
+            suite.stop(ExitCode.SUITE, "a case failed outside its judgement: --tb=short shows where")
+            suite.exit_code = ExitCode.SUITE
+    if suite.options.report_dir is not None:
+        try:
+            suite.written = folder.write(suite.report(), suite.exit_code, suite.options.report_dir)
+        except OSError as error:
+            suite.stop(ExitCode.SUITE, f"the report could not be written: {error.strerror}")
+            suite.exit_code = ExitCode.SUITE
+    if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) or suite.problem is not None:
+        session.exitstatus = suite.exit_code
+
+
+def pytest_terminal_summary(config: pytest.Config) -> None:
+    suite = config.stash[SESSION]
+    if suite.exit_code is None:
+        return
+    _show(config, terminal.summary(suite.report(), suite.exit_code, **_look(config)))
+    if suite.written:
+        _show(config, f"report: {', '.join(suite.written)} in {suite.options.report_dir}\n")
+
+
+def _look(config: pytest.Config) -> terminal.Look:
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    colour = reporter is not None and reporter.hasmarkup
+    return {"width": shutil.get_terminal_size().columns, "colour": colour}
+
+
+def _show(config: pytest.Config, text: str) -> None:
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None:
+        reporter.ensure_newline()
+        for line in text.splitlines():
+            reporter.write_line(line)

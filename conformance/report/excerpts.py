@@ -1,0 +1,31 @@
+"""One exchange as a report may show it: keys removed, long text cut, text the suite did not send masked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from conformance.redact import redact_body
+from conformance.verdicts import Excerpt
+from conformance.wire.exchange import Exchange
+
+
+def excerpt(title: str, exchange: Exchange, *, own: Callable[[str], bool]) -> Excerpt:
+    """The request and answer of `exchange`, and the last upstream request and answer where a recorder saw them."""
+    upstream = exchange.upstream[-1] if exchange.upstream else None
+    return Excerpt(
+        title=title,
+        request=redact_body(dict(exchange.request), own),
+        response=_response(exchange, own),
+        upstream_request=redact_body(upstream.body, own) if upstream else None,
+        upstream_response=redact_body(upstream.response_body, own) if upstream else None,
+    )
+
+
+def _response(exchange: Exchange, own: Callable[[str], bool]) -> str:
+    head = f"HTTP {exchange.status}" if exchange.status else "no answer"
+    if exchange.error:
+        return f"{head}\n{exchange.error}"
+    if exchange.response_body:
+        return f"{head}\n{redact_body(exchange.response_body, own)}"
+    answer = {"id": exchange.response_id, "stop_reason": exchange.stop_reason, "usage": dict(exchange.usage.raw)}
+    return f"{head}\n{redact_body(answer, own)}"

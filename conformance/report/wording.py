@@ -1,0 +1,163 @@
+"""The words every form of report shares, and the order in which results are told."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from conformance.rules import RULES, Rule
+from conformance.verdicts import Change, ExitCode, RuleResult, RunReport, Status, Verdict
+
+EXIT_MEANING = {
+    ExitCode.GREEN: "every MUST that was judged passed",
+    ExitCode.RED: "a MUST failed",
+    ExitCode.TARGET: "the target cannot be judged: unreachable, wrong protocol, key or model",
+    ExitCode.SUITE: "the suite itself failed; this says nothing about the target",
+    ExitCode.INCOMPLETE: "incomplete: a family of rules could not be judged (--allow-unjudged FAMILY accepts that)",
+}
+
+SHOWN_STATUS = {
+    Status.PASS: "pass",
+    Status.FAIL: "FAIL",
+    Status.WARN: "WARN",
+    Status.INCONCLUSIVE: "inconclusive",
+    Status.NOT_RUN: "not run",
+    Status.NOT_APPLICABLE: "n/a",
+    Status.ERROR: "SUITE ERROR",
+}
+"""A verdict as a table shows it; capitals, because a log may have no colour."""
+
+
+def in_catalogue_order(report: RunReport) -> list[RuleResult]:
+    """The results in the order of the registry."""
+    order = list(RULES)
+    return sorted(report.results, key=lambda result: order.index(result.rule))
+
+
+def failures(report: RunReport) -> list[RuleResult]:
+    """Failed and warned rules and suite errors: each root, and its consequences right behind it."""
+    broken = [r for r in in_catalogue_order(report) if r.status in (Status.FAIL, Status.WARN, Status.ERROR)]
+    ids = {result.rule for result in broken}
+    roots = [result for result in broken if result.root not in ids or result.root == result.rule]
+    told: list[RuleResult] = []
+
+    def tell(result: RuleResult) -> None:
+        if result not in told:
+            told.append(result)
+            for other in broken:
+                if other.root == result.rule:
+                    tell(other)
+
+    for result in [*roots, *broken]:
+        tell(result)
+    return told
+
+
+def unjudged(report: RunReport) -> list[Verdict]:
+    """Verdicts that left a rule undecided on an entry, in the order of the registry."""
+    return [
+        verdict
+        for result in in_catalogue_order(report)
+        for verdict in result.verdicts
+        if verdict.status in (Status.INCONCLUSIVE, Status.NOT_RUN, Status.NOT_APPLICABLE)
+    ]
+
+
+def told(result: RuleResult) -> list[Verdict]:
+    """The verdicts of a broken rule that its details tell: those that did not pass or stay undecided."""
+    return [v for v in result.verdicts if v.status in (Status.FAIL, Status.WARN, Status.ERROR)]
+
+
+def short_reason(result: RuleResult) -> str:
+    """One line for a table row: the worst verdict's reason, with its entry where the entries differ."""
+    worst = [verdict for verdict in result.verdicts if verdict.status is result.status]
+    where = "" if len(worst) == len(result.verdicts) else f"on {', '.join(v.entry.value for v in worst)}: "
+    root = f"consequence of {result.root}: " if result.root is not None else ""
+    return f"{root}{where}{worst[0].reason}"
+
+
+def shortened(text: str, length: int) -> str:
+    """The text in at most `length` characters, cut at a word; what is cut off is in the details."""
+    if len(text) <= length:
+        return text
+    return text[: length - 1].rsplit(" ", 1)[0] + "…"
+
+
+def common_head(one: str, other: str) -> int:
+    """How many characters two texts share at their start."""
+    shorter = min(len(one), len(other))
+    return next((i for i in range(shorter) if one[i] != other[i]), shorter)
+
+
+def summary_line(report: RunReport) -> str:
+    """E.g. "green for 13 of 15 rules; 1 failed, 1 not run"."""
+    counts = Counter(result.status for result in report.results)
+    rest = [
+        f"{counts[status]} {word}"
+        for status, word in (
+            (Status.FAIL, "failed"),
+            (Status.WARN, "warned"),
+            (Status.ERROR, "suite error" if counts[Status.ERROR] == 1 else "suite errors"),
+            (Status.INCONCLUSIVE, "inconclusive"),
+            (Status.NOT_RUN, "not run"),
+            (Status.NOT_APPLICABLE, "not applicable"),
+        )
+        if counts[status]
+    ]
+    total = len(report.results)
+    line = f"green for {counts[Status.PASS]} of {total} rule{'' if total == 1 else 's'}"
+    return f"{line}; {', '.join(rest)}" if rest else line
+
+
+def exit_line(code: ExitCode) -> str:
+    return f"exit {int(code)}: {EXIT_MEANING[code]}"
+
+
+def facts(report: RunReport) -> list[tuple[str, str]]:
+    """What a reader needs to know of the run, as names and values."""
+    listed = [
+        ("target", report.target + (f", fault {report.fault}" if report.fault else "")),
+        ("model", report.model or "(none named)"),
+        ("entries", ", ".join(entry.value for entry in report.entries) or "none"),
+        ("seen from", ", ".join(vantage.value for vantage in report.vantages) or "nowhere yet"),
+        ("budget", f"{report.budget}: {report.prompt_tokens_planned:,} prompt tokens planned"),
+    ]
+    if report.requests_sent:
+        tokens, requests = f"{report.prompt_tokens_sent:,}", f"{report.requests_sent:,}"
+        listed.append(("sent", f"{tokens} prompt tokens in {requests} requests, {report.seconds:.1f} s"))
+    listed.append(("seed", f"{report.seed}, started {report.started}"))
+    return listed + [(fact.name, fact.value) for fact in report.facts]
+
+
+def authority_line(rule: Rule) -> str:
+    return "; ".join(f"{a.name} <{a.link}>" if a.link else a.name for a in rule.authority)
+
+
+def change_line(change: Change) -> str:
+    return f"{change.part}, from character {change.offset:,}: {change.kind}"
+
+
+def explain(rule: Rule, verdict: Verdict) -> str:
+    """A verdict in a few plain lines, for pytest's own output."""
+    lines = [f"{rule.id} {SHOWN_STATUS[verdict.status]} on {verdict.entry}: {rule.title}", f"  {verdict.reason}"]
+    if verdict.change is not None:
+        lines += [
+            f"  changed: {change_line(verdict.change)}",
+            f"    before | {printable(verdict.change.before)}",
+            f"    after  | {printable(verdict.change.after)}",
+        ]
+    lines.append(f"  remedy: {rule.remedy}")
+    return "\n".join(lines)
+
+
+def excerpt_file(verdict: Verdict) -> str | None:
+    """Where in a report folder the requests and answers behind a verdict are, or None when it has none."""
+    return f"details/{verdict.rule}-{verdict.entry}.txt" if verdict.excerpts else None
+
+
+def printable(text: str) -> str:
+    """A text with control characters spelt out: a target must not steer the reader's terminal or log."""
+    return "".join(c if c.isprintable() else _spelt(c) for c in text)
+
+
+def _spelt(character: str) -> str:
+    return {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(character, f"\\x{ord(character):02x}")

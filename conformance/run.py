@@ -1,0 +1,291 @@
+"""One run of the suite: what is started, what is observed, what is said of it. Knows nothing of pytest."""
+
+from __future__ import annotations
+
+import random
+import secrets
+import time
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Literal, cast
+
+from conformance import RULE_SET, __version__
+from conformance.errors import SuiteProblem, TargetProblem, UsageProblem
+from conformance.evidence.qualify import CacheState
+from conformance.evidence.thresholds import THRESHOLDS
+from conformance.observe.lab import Salts, WireLab
+from conformance.observe.observed import DialectPair, Observed
+from conformance.observe.plan import Plan, plan_for
+from conformance.options import RunOptions
+from conformance.pair import ALIAS, check_fault, embedded_pair, engine_config
+from conformance.preflight import Preflight, check_target
+from conformance.recorder import Recorder, relay
+from conformance.redact import public_url
+from conformance.roots import link_roots
+from conformance.rules import RULES, select
+from conformance.sessions import dual_text_request
+from conformance.verdicts import Entry, ExitCode, Fact, RunReport, Vantage, Verdict, by_rule, exit_code
+from conformance.wire.client import Wire
+from conformance.wire.exchange import Exchange
+
+CAP_FACTOR = 2.5
+"""Times the budget a run may send before it stops: failures are confirmed under fresh salts at extra cost."""
+
+DUAL_BYTES = 5_000
+"""Text of the request that is sent to both entries."""
+
+
+class Run:
+    """One run. `preflight` starts it; each entry is then observed as judgements ask."""
+
+    def __init__(self, options: RunOptions) -> None:
+        check_fault(options.fault)
+        if options.fault and options.target:
+            raise UsageProblem("--fault mutates the embedded gateway; it cannot be combined with --target")
+        if options.upstream_listen and options.target and not options.engine:
+            raise UsageProblem(
+                "--upstream-listen needs --engine URL: where the recorder relays the gateway's requests to"
+            )
+        self.options = options
+        self.rules = select(options.rules)
+        self.run_id = secrets.token_hex(3) if options.target else f"{options.seed:06x}"
+        self.salts = Salts(self.run_id)
+        self.verdicts: list[Verdict] = []
+        self.exchanges: list[Exchange] = []
+        self._stack = ExitStack()
+        self._started = datetime.now(UTC)
+        self._clock = time.monotonic()
+        self._observed: dict[Entry, Observed] = {}
+        self._preflight: Preflight | None = None
+        self._recorder: Recorder | None = None
+        self._wire: Wire | None = None
+        self._engine_note = ""
+
+    def preflight(self) -> None:
+        """Start the pair or the recorder, and ask the target one small thing per entry.
+
+        Raises TargetProblem (exit 10), SuiteProblem (exit 11) or UsageProblem.
+        """
+        options, marker = self.options, self.salts.marker.encode()
+        try:
+            if options.target is None:
+                pair = self._stack.enter_context(
+                    embedded_pair(
+                        engine=engine_config(
+                            template=options.template, block_size=options.block_size, tokenizer=options.tokenizer
+                        ),
+                        fault=options.fault,
+                        marker=marker,
+                        listen=options.upstream_listen,
+                        recorder=options.recorder,
+                    )
+                )
+                url, self._recorder, model = pair.gateway_url, pair.recorder, options.model or ALIAS
+            else:
+                url, model = options.target, options.model or ""
+                if options.upstream_listen:
+                    assert options.engine is not None
+                    self._recorder = self._stack.enter_context(
+                        relay(options.engine, marker=marker, listen=options.upstream_listen)
+                    )
+            self._preflight = check_target(
+                url,
+                api_key=options.api_key,
+                model=model or None,
+                entries=options.entries,
+                timeout_s=options.timeout_s,
+                recorder=self._recorder,
+                run_id=self.run_id,
+                marker=self.salts.marker,
+            )
+        except (TargetProblem, UsageProblem, SuiteProblem):
+            raise
+        except Exception as error:
+            raise SuiteProblem(f"the suite could not start: {type(error).__name__}: {error}") from error
+        self._wire = self._stack.enter_context(
+            Wire(
+                self._preflight.target,
+                api_key=options.api_key,
+                model=self._preflight.model,
+                timeout_s=options.timeout_s,
+                recorder=self._recorder,
+                run_id=self.run_id,
+                on_exchange=self.exchanges.append,
+            )
+        )
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The entries the target has, of those asked for."""
+        return self._checked.entries
+
+    @property
+    def sees_upstream(self) -> bool:
+        return self._recorder is not None and self._checked.recorder_sees
+
+    @cached_property
+    def plan(self) -> Plan:
+        return plan_for(self.options.budget, sees_upstream=self.sees_upstream, shape=self.options.shape)
+
+    @property
+    def planned_tokens(self) -> int:
+        """Prompt tokens the plan sends to all entries, before any failure is confirmed."""
+        return sum(self.plan.tokens(entry) for entry in self.entries)
+
+    def observed(self, entry: Entry) -> Observed:
+        """What was and will be observed on `entry`."""
+        if entry not in self._observed:
+            self._observed[entry] = self._observe(entry)
+        return self._observed[entry]
+
+    def record(self, verdict: Verdict) -> None:
+        """Keep a verdict for the report."""
+        self.verdicts.append(verdict)
+
+    def exit_code(self) -> ExitCode:
+        """The exit code of the verdicts recorded so far."""
+        return exit_code(
+            by_rule(self.verdicts),
+            families_of={rule.id: rule.family for rule in RULES.values()},
+            musts=frozenset(rule.id for rule in RULES.values() if rule.is_must),
+            requested=self._families,
+            allowed_unjudged=self.options.allow_unjudged,
+            withheld=self._withheld,
+        )
+
+    def report(self) -> RunReport:
+        """Everything a reader needs, so far."""
+        options = self.options
+        checked = self._preflight
+        return RunReport(
+            suite_version=__version__,
+            rule_set=RULE_SET,
+            target=public_url(options.target) if options.target else "embedded pair",
+            model=checked.model if checked else (options.model or ""),
+            entries=checked.entries if checked else (options.entries or tuple(Entry)),
+            vantages=(Vantage.CLIENT, *((Vantage.UPSTREAM,) if checked and self.sees_upstream else ())),
+            fault=options.fault,
+            budget=options.budget.value,
+            seed=options.seed,
+            started=self._started.isoformat(timespec="seconds"),
+            seconds=time.monotonic() - self._clock,
+            requests_sent=self._wire.sent_requests if self._wire else 0,
+            prompt_tokens_planned=self.planned_tokens if checked else 0,
+            prompt_tokens_sent=self._wire.prompt_tokens_sent if self._wire else 0,
+            facts=self._facts() if checked else (),
+            verdicts=link_roots(self.verdicts),
+            families=self._families,
+            unjudged_allowed=options.allow_unjudged,
+        )
+
+    def close(self) -> None:
+        """Stop everything this run started."""
+        self._stack.close()
+
+    @property
+    def _checked(self) -> Preflight:
+        if self._preflight is None:
+            raise SuiteProblem("the run was used before its preflight")
+        return self._preflight
+
+    @property
+    def _families(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(rule.family for rule in self.rules if rule.is_must))
+
+    @property
+    def _withheld(self) -> tuple[str, ...]:
+        """Families that are not green whatever was judged: identical prompts that never hit are no healthy cache."""
+        states = {o.cache_state for o in self._observed.values() if o.qualified}
+        return ("cache",) if CacheState.NONE_SEEN in states else ()
+
+    def _observe(self, entry: Entry) -> Observed:
+        assert self._wire is not None, "preflight makes the wire"
+        lab = self._lab(entry, self._wire, sees_upstream=self.sees_upstream)
+        return Observed(
+            entry=entry,
+            lab=lab,
+            plan=self.plan,
+            thresholds=THRESHOLDS,
+            rng=random.Random(f"{self.options.seed}/{entry}"),
+            dialects=lambda: self.dialects,
+            pause_s=self.options.pause_s if self.options.target else 0.0,
+            engine_lab=self._engine_lab,
+        )
+
+    def _engine_lab(self) -> WireLab | None:
+        """Conversations straight to the engine: None without `--engine`, or where it cannot be spoken to."""
+        url = self.options.engine
+        if url is None:
+            return None
+        timeout_s = self.options.timeout_s
+        try:
+            checked = check_target(
+                url,
+                api_key=None,
+                model=None,
+                entries=(Entry.CHAT,),
+                timeout_s=timeout_s,
+                run_id=self.run_id,
+                marker=self.salts.marker,
+            )
+        except TargetProblem as problem:
+            self._engine_note = f"no direct arm: {problem}"
+            return None
+        wire = self._stack.enter_context(
+            Wire(
+                checked.target,
+                api_key=None,
+                model=checked.model,
+                timeout_s=timeout_s,
+                recorder=None,
+                run_id=self.run_id,
+                on_exchange=self.exchanges.append,
+            )
+        )
+        return self._lab(Entry.CHAT, wire, sees_upstream=False)
+
+    def _lab(self, entry: Entry, wire: Wire, *, sees_upstream: bool) -> WireLab:
+        return WireLab(
+            entry=entry,
+            wire=wire,
+            salts=self.salts,
+            seed=self.options.seed,
+            base_bytes=self.plan.base_bytes,
+            shape=cast(Literal["scaled", "full"], self.options.shape),
+            sees_upstream=sees_upstream,
+            prompt_token_cap=round(self.options.budget.prompt_tokens * CAP_FACTOR * len(self.entries)),
+        )
+
+    @cached_property
+    def dialects(self) -> DialectPair | None:
+        """One text-only conversation on both entries, each sent until it can be warm."""
+        if len(self.entries) < 2:
+            return None
+        bodies = dual_text_request(self.salts.fresh(), DUAL_BYTES, model=self._checked.model)
+        answers = []
+        for entry, body in zip((Entry.MESSAGES, Entry.CHAT), bodies, strict=True):
+            observed = self.observed(entry)
+            for _ in range(observed.qualification.warm_send - 1):
+                observed.lab.send_body(body, via="sdk")
+            answers.append(observed.lab.send_body(body, via="sdk"))
+        return DialectPair(*answers)
+
+    def _facts(self) -> tuple[Fact, ...]:
+        facts = [Fact(name="note", value=note) for note in self._checked.notes]
+        facts += [Fact(name=f"{e} entry", value=f"missing: {why}") for e, why in self._checked.missing.items()]
+        for entry, observed in self._observed.items():
+            if not observed.qualified:
+                continue
+            q, counts = observed.qualification, observed.cached_counts
+            facts.append(Fact(name=f"{entry}: cache", value=observed.cache_state.value))
+            if counts:
+                facts.append(
+                    Fact(name=f"{entry}: granularity", value=f"{observed.granule} tokens (from {len(counts)} counts)")
+                )
+            facts.append(Fact(name=f"{entry}: template floor", value=f"{q.floor} tokens"))
+        if self._engine_note:
+            facts.append(Fact(name="engine", value=self._engine_note))
+        if self._recorder is not None and self._recorder.notice:
+            facts.append(Fact(name="recorder", value=self._recorder.notice))
+        return tuple(facts)

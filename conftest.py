@@ -1,0 +1,15 @@
+"""Names the plugin for a checkout that is not installed; where it is installed, pytest sees it is already there."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest_plugins = ["prefixproof_plugin", "pytester"]
+
+
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    from prefixproof_plugin import add_short_options
+
+    config = pluginmanager.get_plugin("pytestconfig")
+    assert isinstance(config, pytest.Config)
+    add_short_options(config, parser)

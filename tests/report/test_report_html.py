@@ -1,0 +1,106 @@
+"""`report.html`."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+import pytest
+from sample_report import HOSTILE, green, mixed, run_report, verdict
+
+from conformance.report import as_html
+from conformance.rules import RULES
+from conformance.verdicts import Change, Entry, ExitCode, RunReport, Status
+
+VOID = {"meta", "br"}
+
+
+class Page(HTMLParser):
+    """Checks that tags are closed in order, and gathers tags, links and text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+        self.links: list[str] = []
+        self.ids: set[str] = set()
+        self.resources: list[str] = []
+        self.text = ""
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        if tag not in VOID:
+            self.open.append(tag)
+        for name, value in attrs:
+            if name == "href":
+                self.links.append(value or "")
+            if name == "id":
+                self.ids.add(value or "")
+            if name in ("src", "srcset", "data", "action") or name.startswith("on"):
+                self.resources.append(f"{tag} {name}")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.open:
+            self.text += data
+
+
+def render(report: RunReport, code: ExitCode) -> str:
+    return as_html.render(report, code).decode()
+
+
+@pytest.mark.parametrize(("report", "code"), [(green(), ExitCode.GREEN), (mixed(), ExitCode.RED)])
+def test_the_page_is_whole_and_names_every_rule(report: RunReport, code: ExitCode) -> None:
+    page = Page(render(report, code))
+    for rule in RULES.values():
+        assert rule.id in page.text
+        assert rule.title in page.text
+
+
+def test_nothing_is_fetched_and_nothing_runs() -> None:
+    source = render(mixed(), ExitCode.RED)
+    page = Page(source)
+    assert page.resources == []
+    assert not page.tags & {"script", "link", "img", "iframe", "object", "embed", "form", "base"}
+    assert "@import" not in source
+    assert "url(" not in source
+    assert {link for link in page.links if not link.startswith("#")} <= {
+        authority.link for rule in RULES.values() for authority in rule.authority
+    }
+
+
+def test_hostile_text_stays_text() -> None:
+    page = Page(render(mixed(), ExitCode.RED))
+    assert HOSTILE.replace("\x1b", "\\x1b") in page.text
+    assert "\x1b" not in page.text
+
+
+def test_links_inside_the_page_lead_somewhere() -> None:
+    page = Page(render(mixed(), ExitCode.RED))
+    assert {link[1:] for link in page.links if link.startswith("#")} <= page.ids
+
+
+def test_it_tells_what_broke_with_the_changed_characters_marked() -> None:
+    source = render(mixed(), ExitCode.RED)
+    assert "<mark>0f3a1</mark>" in source
+    assert "<mark>b77d0</mark>" in source
+    text = Page(source).text
+    for expected in ("Consequence of PFX-02", "17,920", "ruled out", "remedy", "turn 4 of the claude-code session"):
+        assert expected.lower() in text.lower()
+
+
+@pytest.mark.parametrize(("before", "after"), [("same", "same"), ("", "added"), ("gone", ""), ("aXa", "aXXa")])
+def test_any_pair_of_texts_can_be_marked(before: str, after: str) -> None:
+    parts = as_html._parts(Change("system text", 0, before, after, "kind"))
+    assert ["".join(part[1:]) for part in parts] == [before, after]
+
+
+def test_a_problem_and_a_lone_surrogate_can_be_shown() -> None:
+    odd = verdict("USE-01", Entry.MESSAGES, Status.FAIL, "lone \ud800 surrogate")
+    page = Page(render(run_report((odd,), problem="no answer"), ExitCode.TARGET))
+    assert "no answer" in page.text
+    assert "\\xd800" in page.text

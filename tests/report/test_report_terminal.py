@@ -1,0 +1,78 @@
+"""The report as text."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from rich.cells import cell_len
+from sample_report import green, mixed, run_report, verdict
+from syrupy.assertion import SnapshotAssertion
+
+from conformance.report import terminal
+from conformance.rules import RULES
+from conformance.verdicts import Change, Entry, ExitCode, Status
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_a_run_with_everything_in_it_reads_well(width: int, snapshot: SnapshotAssertion) -> None:
+    assert terminal.summary(mixed(), ExitCode.SUITE, width=width, colour=False) == snapshot
+
+
+def test_a_green_run_reads_well(snapshot: SnapshotAssertion) -> None:
+    assert terminal.summary(green(), ExitCode.GREEN, width=80, colour=False) == snapshot
+
+
+@pytest.mark.parametrize("width", [1, 60, 80, 100, 140, 1000])
+def test_no_line_is_wider_than_the_terminal(width: int) -> None:
+    text = terminal.summary(mixed(), ExitCode.SUITE, width=width, colour=False)
+    widest = max(cell_len(line) for line in text.splitlines())
+    assert widest <= min(max(width, terminal.NARROWEST), terminal.WIDEST)
+
+
+def test_every_rule_has_its_row_in_the_order_of_the_catalogue() -> None:
+    text = terminal.summary(green(), ExitCode.GREEN, width=80, colour=False)
+    assert re.findall(r"^([A-Z]{3}-\d\d)  pass ", text, re.MULTILINE) == list(RULES)
+
+
+def test_without_colour_there_is_no_control_character_whatever_the_target_says() -> None:
+    text = terminal.summary(mixed(), ExitCode.SUITE, width=100, colour=False)
+    assert all(character.isprintable() or character == "\n" for character in text)
+    assert "[bold]not markup[/bold]" in text
+
+
+def test_with_colour_only_our_own_control_sequences_are_written() -> None:
+    text = terminal.summary(mixed(), ExitCode.SUITE, width=100, colour=True)
+    assert "\x1b[" in text
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    assert all(character.isprintable() or character == "\n" for character in plain)
+    assert r"\x1b[31mred" in plain
+
+
+def test_a_problem_is_told_without_an_empty_table() -> None:
+    text = terminal.summary(run_report((), problem="no answer"), ExitCode.TARGET, width=80, colour=False)
+    assert "problem      no answer\nexit 10: the target cannot be judged" in text
+    assert "green for" not in text
+
+
+def test_a_long_change_is_cut_around_the_first_difference_and_marked() -> None:
+    change = Change("system text", 5, "x" * 200 + "ONE" + "y" * 200, "x" * 200 + "TWO" + "y" * 200, "clock")
+    failed = verdict("PFX-01", Entry.CHAT, Status.FAIL, "changed", change=change)
+    lines = terminal.summary(run_report((failed,)), ExitCode.RED, width=80, colour=False).splitlines()
+    [at] = [number for number, line in enumerate(lines) if line.strip() == "^"]
+    assert lines[at - 2][lines[at].index("^") :].startswith("ONEy")
+    assert lines[at - 1][lines[at].index("^") :].startswith("TWOy")
+
+
+def test_the_announcement_says_what_will_be_sent() -> None:
+    text = " ".join(terminal.header(green(), width=80, colour=False).split())
+    assert text.startswith("judging embedded pair, model llm-prime, on /v1/messages and /v1/chat/completions; ")
+    assert "298,000 prompt tokens planned (standard)" in text
+
+
+@pytest.mark.parametrize(
+    ("cell", "shown"),
+    [(None, "-"), (17_920, "17,920"), (0.5, "0.5"), (1234.0, "1,234"), (0.12345, "0.123"), ("a\tb", "a\\tb")],
+)
+def test_cells(cell: str | int | float | None, shown: str) -> None:
+    assert terminal.shown_cell(cell) == shown

@@ -1,0 +1,65 @@
+"""Words and order that all forms of the report share."""
+
+from __future__ import annotations
+
+import pytest
+from sample_report import green, mixed, run_report, verdict
+
+from conformance.report import wording
+from conformance.verdicts import Entry, ExitCode, Status
+
+
+def test_a_root_is_told_before_its_consequences_and_right_before_them() -> None:
+    failed = [
+        verdict("PIN-01", Entry.MESSAGES, Status.FAIL, "pinned", root="USE-01"),
+        verdict("PFX-01", Entry.MESSAGES, Status.FAIL, "broken"),
+        verdict("USE-01", Entry.MESSAGES, Status.FAIL, "root"),
+        verdict("PFX-09", Entry.MESSAGES, Status.FAIL, "order", root="PIN-01"),
+    ]
+    assert [r.rule for r in wording.failures(run_report(tuple(failed)))] == ["PFX-01", "USE-01", "PIN-01", "PFX-09"]
+
+
+def test_roots_that_name_each_other_or_nobody_are_still_told() -> None:
+    failed = [
+        verdict("PFX-01", Entry.CHAT, Status.FAIL, "a", root="PFX-09"),
+        verdict("PFX-09", Entry.CHAT, Status.FAIL, "b", root="PFX-01"),
+        verdict("USE-06", Entry.CHAT, Status.FAIL, "c", root="USE-01"),
+    ]
+    told = [r.rule for r in wording.failures(run_report(tuple(failed)))]
+    assert sorted(told) == ["PFX-01", "PFX-09", "USE-06"]
+
+
+def test_the_summary_counts_rules_by_their_worst_verdict() -> None:
+    assert wording.summary_line(green()) == "green for 15 of 15 rules"
+    assert wording.summary_line(mixed()) == (
+        "green for 9 of 15 rules; 2 failed, 1 warned, 1 suite error, 1 inconclusive, 1 not run"
+    )
+
+
+def test_a_rule_broken_on_one_entry_says_on_which() -> None:
+    [result] = run_report(
+        (
+            verdict("USE-06", Entry.MESSAGES, Status.PASS, "fine"),
+            verdict("USE-06", Entry.CHAT, Status.FAIL, "not so", root="USE-01"),
+        )
+    ).results
+    assert wording.short_reason(result) == "consequence of USE-01: on chat: not so"
+
+
+@pytest.mark.parametrize("code", list(ExitCode))
+def test_every_exit_code_has_a_meaning(code: ExitCode) -> None:
+    assert wording.exit_line(code).startswith(f"exit {int(code)}: ")
+
+
+@pytest.mark.parametrize("status", list(Status))
+def test_every_status_has_a_short_form_that_fits_its_column(status: Status) -> None:
+    assert 0 < len(wording.SHOWN_STATUS[status]) <= 12
+
+
+def test_shortened_cuts_at_a_word() -> None:
+    assert wording.shortened("one two three", 13) == "one two three"
+    assert wording.shortened("one two three", 10) == "one two…"
+
+
+def test_control_characters_are_spelt_out() -> None:
+    assert wording.printable("a\x1b[0m\tb\nc\r\x00\u202e") == "a\\x1b[0m\\tb\\nc\\r\\x00\\x202e"
