@@ -58,15 +58,17 @@ def find_pinned(
 
 
 def one_constant(repeats: Sequence[Sent], preamble_bound: float) -> int | None:
-    """The one count above what any two prompts share that all warm repeats report, or None.
+    """The one count, above what any two prompts share, that every warm repeat much longer than it reports; or None.
 
     It may still be the length of a shared section, or one coarse granule: `Observed.challenge` tells.
     """
-    counts = {s.cached for s in repeats if s.valid and s.cached}
-    if len(counts) != 1:
+    warm = [(s.prompt or 0, s.cached) for s in repeats if s.valid and s.cached]
+    constant = max((cached for _, cached in warm), default=0)
+    # Shorter prompts may be capped at their own length by whoever made the constant up.
+    longer = [cached for prompt, cached in warm if prompt > 1.25 * constant]
+    if constant <= preamble_bound or len(longer) < 2 or set(longer) != {constant}:
         return None
-    (constant,) = counts
-    return constant if constant > preamble_bound else None
+    return constant
 
 
 def _longest_true(flags: Sequence[bool]) -> int:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from conformance.diagnosis.content import ContentDifference, content_differences
 from conformance.diagnosis.divergence import mask
 from conformance.diagnosis.prompt import parse_prompt
+from conformance.errors import SendingStopped
 from conformance.judgements.verdict import Judging, evidence, upstream_prompts
 from conformance.observe.observed import Observed
 from conformance.verdicts import Change, Status, Table, Vantage, Verdict
+from conformance.wire.exchange import Exchange
 
 _SAYS = {
     "text-dropped": "the text of {where} does not arrive",
@@ -22,12 +24,13 @@ _SHOWN = 120
 
 
 def everything_arrives(observed: Observed) -> Verdict:
-    """CON-01 by upstream bytes, over every turn of the plain session."""
+    """CON-01 by upstream bytes, over every turn of the plain session and one request streamed."""
     judging = Judging("CON-01", observed.entry, Vantage.UPSTREAM)
     turns = [s.exchange for s in observed.arms.plain.new_turns if s.exchange is not None]
     prompts = upstream_prompts(turns)
     if not prompts:
         return judging.undecided("no turn reached the recorder", len(turns))
+    prompts += upstream_prompts(_streamed(observed))
     found: dict[tuple[str, str, str], tuple[ContentDifference, int]] = {}
     texts = tools = 0
     for i, (exchange, prompt) in enumerate(prompts):
@@ -43,7 +46,7 @@ def everything_arrives(observed: Observed) -> Verdict:
         )
     first, at = next(iter(found.values()))
     rows = tuple(
-        (i + 1, d.code, d.where, d.text[:60] if d.code == "schema-changed" else len(d.text)) for d, i in found.values()
+        (_place(prompts[i][0], i), d.code, d.where, d.text[:60] if d.code == "schema-changed" else len(d.text)) for d, i in found.values()
     )
     return judging.says(
         Status.FAIL,
@@ -51,10 +54,22 @@ def everything_arrives(observed: Observed) -> Verdict:
         + (f" (and {len(found) - 1} more differences)" if len(found) > 1 else ""),
         len(prompts),
         code=first.code,
-        tables=(Table("what differs", ("turn", "kind", "where", "path, or characters"), rows[:20]),),
+        tables=(Table("what differs", ("request", "kind", "where", "path, or characters"), rows[:20]),),
         change=_change(first, observed),
-        excerpts=(evidence(f"turn {at + 1}", prompts[at][0], observed),),
+        excerpts=(evidence(_place(prompts[at][0], at), prompts[at][0], observed),),
     )
+
+
+def _streamed(observed: Observed) -> list[Exchange]:
+    """Streams of one request, which gateways translate by code of their own; none where no more may be sent."""
+    try:
+        return [observed.streams.raw, observed.streams.sdk]
+    except SendingStopped:
+        return []
+
+
+def _place(exchange: Exchange, i: int) -> str:
+    return "streamed" if exchange.streamed else f"turn {i + 1}"
 
 
 def _change(difference: ContentDifference, observed: Observed) -> Change:

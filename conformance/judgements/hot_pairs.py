@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.evidence.hotpair import Arm, Count, Loss, count_again, count_fresh, count_new
 from conformance.evidence.qualify import CacheState, is_hit
-from conformance.judgements.verdict import Judging, cache_evidence_missing
+from conformance.judgements.verdict import Judging, cache_evidence_missing, confirming
 from conformance.observe.observed import Arms, Observed, ToolArms
 from conformance.verdicts import Status, Table, Vantage, Verdict
 
@@ -26,8 +26,10 @@ def prefix_kept(observed: Observed) -> Verdict:
         return judging.undecided(reason, n, tables=tables)
     again, second, more, more_tables = _plain_loss(observed, observed.confirmation)
     if again is not Loss.LOST:
-        return judging.undecided(f"{reason}; not confirmed: {second}", n + more, tables=(*tables, *more_tables))
-    n, tables = n + more, (*tables, *more_tables)
+        return judging.undecided(
+            f"{reason}; not confirmed: {second}", n + more, tables=(*tables, *confirming(more_tables))
+        )
+    n, tables = n + more, (*tables, *confirming(more_tables))
     ruled_out = ["eviction, routing and bursts: the same repeats, sent once more in between, stayed warm"]
     whose = NOT_TOLD_APART
     if (direct := observed.direct) is not None:
@@ -67,13 +69,15 @@ def attribution_kept_out(observed: Observed) -> Verdict:
         return judging.undecided(reason, n, tables=tables)
     again, second, more, more_tables = _attribution_loss(observed, observed.confirmation)
     if again is not Loss.LOST:
-        return judging.undecided(f"{reason}; not confirmed: {second}", n + more, tables=(*tables, *more_tables))
+        return judging.undecided(
+            f"{reason}; not confirmed: {second}", n + more, tables=(*tables, *confirming(more_tables))
+        )
     return judging.says(
         Status.FAIL,
         f"{reason}; confirmed under fresh salts: {second}",
         n + more,
         code="attribution-loses-prefix",
-        tables=(*tables, *more_tables),
+        tables=(*tables, *confirming(more_tables)),
         ruled_out=("eviction, routing and bursts: the session without the block, sent in turns with it, stayed warm",),
     )
 
@@ -164,7 +168,9 @@ def tools_keep_their_order(observed: Observed) -> Verdict:
 def _tools_loss(observed: Observed, arms: ToolArms) -> tuple[Loss, str, int]:
     bound, hot = observed.qualification.preamble_bound, observed.thresholds.hot_pair
     with_tools = Count(len(arms.with_tools), sum(not observed.reaches_its_end(r) for _, r in arms.with_tools))
-    without = Count(len(arms.without_tools), sum(not is_hit(r, bound) for _, r in arms.without_tools))
+    # Like is compared with like: a cache that keeps only the head of every prompt is no fault of the tools.
+    whole = [is_hit(r, bound) and observed.reaches_its_end(r) for _, r in arms.without_tools]
+    without = Count(len(whole), whole.count(False))
     reason = (
         f"{with_tools.lost} of {with_tools.valid} exact repeats with tools were cold behind the tools, "
         f"{without.lost} of {without.valid} without tools"

@@ -7,7 +7,7 @@ from conformance.evidence.conversation import Sent
 from conformance.evidence.hotpair import Arm
 from conformance.evidence.pinned import Pinned, find_pinned, long_enough, one_constant
 from conformance.judgements.sections import pinned_section
-from conformance.judgements.verdict import Judging, cache_evidence_missing, upstream_prompts
+from conformance.judgements.verdict import Judging, cache_evidence_missing, confirming, upstream_prompts
 from conformance.observe.observed import Observed
 from conformance.verdicts import Change, Status, Table, Vantage, Verdict
 
@@ -22,9 +22,16 @@ def not_pinned(observed: Observed) -> Verdict:
     n = len(arm.sends)
     tables: tuple[Table, ...] = (arm.table(),)
     prompts = [s.prompt for s in arm.new_turns[1:] if s.prompt is not None]
+    if not observed.turns_counted:
+        return judging.undecided(
+            f"turns grew by about {arm.growth} tokens, the reported totals do not: older turns do not reach the model, "
+            "or are not counted",
+            n,
+            tables=tables,
+        )
     if not long_enough(prompts, granule, rules):
         return judging.undecided(
-            f"counts move in steps of {granule} tokens, turns grew by {arm.growth}: longer turns need a larger --budget",
+            f"counts move in steps of {granule} tokens, turns grew by {arm.growth}: needs a larger --budget",
             n,
             tables=tables,
         )
@@ -49,7 +56,7 @@ def not_pinned(observed: Observed) -> Verdict:
     if change is None:  # nothing but counts accuses: look again under fresh salts before saying so
         second = _pinned(observed, observed.confirmation.pinned)
         n += len(observed.confirmation.pinned.sends)
-        tables = (*tables, observed.confirmation.pinned.table())
+        tables = (*tables, *confirming([observed.confirmation.pinned.table()]))
         if second is None:
             return judging.undecided(
                 f"pinned at {pinned.count:,} once, but not again under fresh salts", n, tables=tables
@@ -92,6 +99,8 @@ def fresh_prompts_report_no_hit(observed: Observed) -> Verdict:
     qualification = observed.qualification
     rules = observed.thresholds.qualify
     fresh = [p.first for p in qualification.probes]
+    if not any(s.valid for s in fresh):
+        return cache_evidence_missing(observed, judging) or judging.undecided("no probe was answered")
     if all(s.cached is None for p in qualification.probes for s in (p.first, *p.repeats)):
         return judging.not_run("no answer carries cached tokens (vLLM: start it with --enable-prompt-tokens-details)")
     if not qualification.all_counted:  # then the bound below means nothing

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 from conformance.diagnosis.divergence import ATTRIBUTION, prefix_change, text_change, tools_change
 from conformance.diagnosis.prompt import Dialect, UpstreamPrompt
+from conformance.errors import SendingStopped
 from conformance.evidence.conversation import Sent
 from conformance.evidence.hotpair import Arm
 from conformance.judgements.verdict import Judging, evidence, last_record, upstream_prompts
@@ -43,6 +45,21 @@ def prefix_kept(observed: Observed) -> Verdict:
         if change is not None:
             changes[i] = change
     table = _turns(arm, prompts, changes)
+    streams = upstream_prompts(_streamed_twice(observed))
+    if not changes and len(streams) == 2:
+        change = prefix_change(streams[0][1], streams[1][1], observed.own_text)
+        if change is not None:
+            return judging.says(
+                Status.FAIL,
+                f"one request, streamed twice, is sent upstream as two prompts: {change.kind} in {change.part}, "
+                f"character {change.offset}",
+                len(prompts) + 2,
+                code="prefix-changed",
+                tables=(table,),
+                change=change,
+                ruled_out=("plain requests: their turns are prefixes of each other",),
+                excerpts=(evidence("streamed again", streams[1][0], observed),),
+            )
     if not changes:
         return judging.passes(f"each of {len(prompts)} turns is a prefix of the next", len(prompts), tables=(table,))
     first = min(changes)
@@ -60,6 +77,14 @@ def prefix_kept(observed: Observed) -> Verdict:
     )
 
 
+def _streamed_twice(observed: Observed) -> list[Exchange]:
+    """The two streams of one request; none where the run may not send any more."""
+    try:
+        return [observed.streams.raw, observed.streams.sdk]
+    except SendingStopped:
+        return []
+
+
 def attribution_kept_out(observed: Observed) -> Verdict:
     """PFX-02 by upstream bytes: the block is in no prompt, or at least does not vary."""
     judging = Judging("PFX-02", observed.entry, Vantage.UPSTREAM)
@@ -73,6 +98,19 @@ def attribution_kept_out(observed: Observed) -> Verdict:
             Status.NOT_APPLICABLE, "the upstream speaks Anthropic Messages: there the block may mean something", n
         )
     blocks = [_attribution_text(prompt) for _, prompt in prompts]
+    if len(set(blocks)) == 1 and (left := _left_over(observed, prompts)) is not None:
+        at, change = left
+        return judging.says(
+            Status.FAIL,
+            f"the attribution block does not stand in the upstream prompts as it was sent, but something of it does, and "
+            f"changes from turn to turn: {change.kind} in {change.part}, character {change.offset}",
+            n,
+            code="attribution-forwarded",
+            tables=(arm.table(),),
+            change=change,
+            ruled_out=_plain_kept(observed),
+            excerpts=(evidence(f"turn {at + 2}", prompts[at + 1][0], observed),),
+        )
     if not any(blocks):
         if not any(part.kind == "system" for _, prompt in prompts for part in prompt.parts):
             return judging.undecided("no system text reached the upstream at all (see CON-01)", n)
@@ -101,6 +139,23 @@ def _plain_kept(observed: Observed) -> tuple[str, ...]:
     return ("everything else: the session that differs only by that block, sent in turns with this, kept its prefix",)
 
 
+def _left_over(observed: Observed, prompts: list[tuple[Exchange, UpstreamPrompt]]) -> tuple[int, Change] | None:
+    """The first turn whose system text changes towards the next one, where the session without the block keeps its own.
+
+    Only as many turns are compared as the other session has.
+    """
+    if not _plain_kept(observed):
+        return None
+    systems = [
+        replace(prompt, tools=(), parts=tuple(part for part in prompt.parts if part.kind == "system"))
+        for _, prompt in prompts[: len(observed.arms.plain.new_turns)]
+    ]
+    for at, (earlier, later) in enumerate(pairwise(systems)):
+        if change := prefix_change(earlier, later, observed.own_text):
+            return at, change
+    return None
+
+
 def _attribution_text(prompt: UpstreamPrompt) -> str | None:
     for part in prompt.parts:
         at = part.text.find(ATTRIBUTION)
@@ -114,8 +169,8 @@ def tools_keep_their_order(observed: Observed) -> Verdict:
     judging = Judging("PFX-09", observed.entry, Vantage.UPSTREAM)
     arms = [arm for arm in (observed.arms.plain, observed.arms.attribution) if arm is not None]
     n = 0
-    for arm in arms:
-        prompts = upstream_prompts(_exchanges(arm.new_turns))
+    for exchanges in (*(_exchanges(arm.new_turns) for arm in arms), _streamed_twice(observed)):
+        prompts = upstream_prompts(exchanges)
         n += len(prompts)
         if any(len(prompt.tools) < 2 for _, prompt in prompts):
             return judging.undecided("fewer than two tools reached the upstream (see CON-01)", n)
@@ -125,7 +180,8 @@ def tools_keep_their_order(observed: Observed) -> Verdict:
                 continue
             return judging.says(
                 Status.FAIL,
-                f"{change.kind} between turn {i + 1} and turn {i + 2} of one session ({change.part})",
+                f"{change.kind} between {_place(prompts[i][0], i)} and {_place(prompts[i + 1][0], i + 1)} of one session "
+                f"({change.part})",
                 n,
                 code="tools-reordered",
                 change=change,
@@ -135,6 +191,10 @@ def tools_keep_their_order(observed: Observed) -> Verdict:
     if n < 4:
         return judging.undecided(f"only {n} requests with tools reached the recorder", n)
     return judging.passes(f"tools and their keys arrive in one order in all {n} requests", n)
+
+
+def _place(exchange: Exchange, i: int) -> str:
+    return f"{'stream' if exchange.streamed else 'turn'} {i + 1}"
 
 
 def identical_requests_give_identical_bodies(observed: Observed) -> Verdict:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from conformance.evidence.conversation import Sent
 from conformance.judgements.verdict import Judging, evidence, last_record
 from conformance.observe.observed import Observed
-from conformance.verdicts import Cell, Status, Table, Vantage, Verdict
+from conformance.verdicts import Cell, Entry, Status, Table, Vantage, Verdict
 from conformance.wire.exchange import Exchange
 from conformance.wire.upstream_usage import upstream_usage
 
@@ -143,6 +143,15 @@ def forms_agree(observed: Observed) -> Verdict:
             f"the plain answer reports no prompt tokens ({streams.plain.error})", n, tables=(table,)
         )
     if not streams.raw.ok and not streams.sdk.ok:
+        if observed.entry is Entry.CHAT and all(200 <= e.status < 300 for e in (streams.raw, streams.sdk)):
+            return judging.says(
+                Status.FAIL,
+                f"two streams of a request whose plain answer is whole break off: {streams.raw.error}",
+                n,
+                code="stream-broken",
+                tables=(table,),
+                excerpts=(evidence("streamed", streams.raw, observed),),
+            )
         return judging.undecided(f"no stream could be read ({streams.raw.error}): see STR-01", n, tables=(table,))
     for name, exchange in forms[1:]:
         usage = exchange.usage
@@ -157,8 +166,8 @@ def forms_agree(observed: Observed) -> Verdict:
                 tables=(table,),
                 excerpts=(evidence("streamed", exchange, observed),),
             )
-        same_answer = exchange.text == streams.plain.text and usage.output is not None and plain.output is not None
-        if same_answer and abs((usage.output or 0) - (plain.output or 0)) > rules.output_slack(plain.output or 0):
+        known = usage.output is not None and plain.output is not None
+        if known and streams.repeat_themselves and abs((usage.output or 0) - (plain.output or 0)) > rules.output_slack(plain.output or 0):
             return judging.says(
                 Status.FAIL,
                 f"the same answer counts {plain.output} output tokens plain and {usage.output} streamed ({name})",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from conformance.diagnosis.prompt import UpstreamPrompt, parse_prompt
 from conformance.evidence.qualify import CacheState
@@ -80,6 +81,11 @@ def cache_evidence_missing(observed: Observed, judging: Judging) -> Verdict | No
     if state is not CacheState.HITS:
         return judging.undecided(f"{state}: prefix verdicts from the client's side are withheld", n, tables=tables)
     return None
+
+
+def confirming(tables: Sequence[Table]) -> tuple[Table, ...]:
+    """The tables of a second look, with titles that tell them from the first one's."""
+    return tuple(replace(table, title=f"{table.title}, under fresh salts") for table in tables)
 
 
 def upstream_prompts(exchanges: Sequence[Exchange]) -> list[tuple[Exchange, UpstreamPrompt]]:

@@ -41,6 +41,19 @@ class Streams:
     sdk: Exchange  # streamed, accumulated by the official SDK
     unasked: Exchange | None  # chat only: streamed by a client that does not ask for usage
 
+    @property
+    def repeat_themselves(self) -> bool:
+        """True when the model repeats itself, unseen reasoning included: only then do output counts compare.
+
+        Both plain answers are alike in content and output count, both streams in their count, and all in text.
+        """
+        plain, streamed = (self.cold, self.plain), (self.raw, self.sdk)
+        return (
+            len({e.text for e in (*plain, *streamed)}) == 1
+            and len({(e.tool_calls, e.usage.output) for e in plain}) == 1
+            and len({e.usage.output for e in streamed}) == 1
+        )
+
 
 @dataclass(frozen=True)
 class DialectPair:
@@ -168,6 +181,17 @@ class Observed:
             if 0 < together < plan.pairs:
                 run_arms([attribution], pairs=plan.pairs - together, warm_send=warm_send, rng=self._rng)
         return Arms(plain, attribution)
+
+    @property
+    def turns_counted(self) -> bool:
+        """False when a conversation grew turn by turn and the reported total, in its later half, did not."""
+        arm = self._arms.pinned if self._arms is not None else None
+        prompts = [s.prompt for s in arm.new_turns if s.valid and s.prompt is not None] if arm is not None else []
+        if arm is None or len(prompts) < 5:
+            return True
+        late = prompts[len(prompts) // 2 :]
+        appended = (len(late) - 1) * arm.growth / self.lab.tokens_per_byte
+        return late[-1] - late[0] >= appended * self.thresholds.qualify.tokens_per_byte_low
 
     @cached_property
     def confirmation(self) -> Arms:

@@ -1,0 +1,8 @@
+"""``python -m reference_gateway`` is ``prefixproof-gateway``."""
+
+import sys
+
+from .cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())
