@@ -191,7 +191,8 @@ class _Check:
         if self._recorder and any(record.status is None for record in records):
             engine = self._recorder.engine_url
             return self._other(f"works, but the engine at {engine} does not answer the recorder: is --engine right?")
-        return self._other(f"answers a minimal request to {entry.path} with {said}: is its engine up?")
+        key = "" if self._endpoint.api_key else ", or does it want a key (--api-key)?"
+        return self._other(f"answers a minimal request to {entry.path} with {said}: is its engine up{key or '?'}")
 
     def _other(self, what: str) -> Trouble:
         return Trouble(Kind.OTHER, f"{self._url} {what}")

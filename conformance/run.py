@@ -29,8 +29,11 @@ from conformance.verdicts import Entry, ExitCode, Fact, RunReport, Vantage, Verd
 from conformance.wire.client import Wire
 from conformance.wire.exchange import Exchange
 
-CAP_FACTOR = 2.5
+CAP_FACTOR = 2.0
 """Times the budget a run may send before it stops: failures are confirmed under fresh salts at extra cost."""
+
+GROWTH_RULES = frozenset({"PFX-01", "PFX-02", "PIN-01"})
+"""Rules that watch a conversation grow."""
 
 DUAL_BYTES = 5_000
 """Text of the request that is sent to both entries."""
@@ -133,6 +136,11 @@ class Run:
         """Prompt tokens the plan sends to all entries, before any failure is confirmed."""
         return sum(self.plan.tokens(entry) for entry in self.entries)
 
+    @property
+    def token_cap(self) -> int:
+        """Prompt tokens at which sending stops, whatever is still open."""
+        return round(self.options.budget.prompt_tokens * CAP_FACTOR * len(self.entries))
+
     def observed(self, entry: Entry) -> Observed:
         """What was and will be observed on `entry`."""
         if entry not in self._observed:
@@ -173,6 +181,7 @@ class Run:
             requests_sent=self._wire.sent_requests if self._wire else 0,
             prompt_tokens_planned=self.planned_tokens if checked else 0,
             prompt_tokens_sent=self._wire.prompt_tokens_sent if self._wire else 0,
+            prompt_tokens_cap=self.token_cap if checked else 0,
             facts=self._facts() if checked else (),
             verdicts=link_roots(self.verdicts),
             families=self._families,
@@ -182,6 +191,12 @@ class Run:
     def close(self) -> None:
         """Stop everything this run started."""
         self._stack.close()
+
+    @property
+    def _needs_recorder(self) -> str:
+        if self._recorder is not None:
+            return f"the recorder at {self._recorder.url} saw none of the suite's requests: point a channel at it"
+        return "needs a recorder: --upstream-listen HOST:PORT with --engine URL"
 
     @property
     def _checked(self) -> Preflight:
@@ -197,7 +212,17 @@ class Run:
     def _withheld(self) -> tuple[str, ...]:
         """Families that are not green whatever was judged: identical prompts that never hit are no healthy cache."""
         states = {o.cache_state for o in self._observed.values() if o.qualified}
-        return ("cache",) if CacheState.NONE_SEEN in states else ()
+        if CacheState.NONE_SEEN in states or any(self._growth_unjudged(entry) for entry in self.entries):
+            return ("cache",)
+        return ()
+
+    def _growth_unjudged(self, entry: Entry) -> bool:
+        """True when rules on a growing conversation were asked for and none could be judged on this entry.
+
+        Repeats and fresh prompts alone do not show whether new turns keep their prefix.
+        """
+        said = [v.status for v in self.verdicts if v.entry is entry and v.rule in GROWTH_RULES]
+        return bool(said) and not any(status.judged for status in said)
 
     def _observe(self, entry: Entry) -> Observed:
         assert self._wire is not None, "preflight makes the wire"
@@ -210,6 +235,7 @@ class Run:
             rng=random.Random(f"{self.options.seed}/{entry}"),
             dialects=lambda: self.dialects,
             pause_s=self.options.pause_s if self.options.target else 0.0,
+            needs=self._needs_recorder,
             engine_lab=self._engine_lab,
         )
 
@@ -254,7 +280,7 @@ class Run:
             base_bytes=self.plan.base_bytes,
             shape=cast(Literal["scaled", "full"], self.options.shape),
             sees_upstream=sees_upstream,
-            prompt_token_cap=round(self.options.budget.prompt_tokens * CAP_FACTOR * len(self.entries)),
+            prompt_token_cap=self.token_cap,
         )
 
     @cached_property

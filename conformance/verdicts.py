@@ -193,6 +193,7 @@ class RunReport:
     requests_sent: int
     prompt_tokens_planned: int
     prompt_tokens_sent: int
+    prompt_tokens_cap: int = 0  # sending stops there; coarse counts and confirmations take more than planned
     facts: tuple[Fact, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     problem: str | None = None  # the one line of an exit 10 or 11

@@ -15,4 +15,4 @@ def test_everything_arrives(observed: Observed, judge: Judge) -> None:
     if observed.sees_upstream:
         judge(everything_arrives(observed))
     else:
-        judge(Judging("CON-01", observed.entry, Vantage.UPSTREAM).not_run("needs a recorder: --upstream-listen"))
+        judge(Judging("CON-01", observed.entry, Vantage.UPSTREAM).not_run(observed.needs_recorder))

@@ -42,4 +42,4 @@ def test_identical_requests_give_identical_bodies(observed: Observed, judge: Jud
     if observed.sees_upstream:
         judge(prefix.identical_requests_give_identical_bodies(observed))
     else:
-        judge(Judging("PFX-14", observed.entry, Vantage.UPSTREAM).not_run("needs a recorder: --upstream-listen"))
+        judge(Judging("PFX-14", observed.entry, Vantage.UPSTREAM).not_run(observed.needs_recorder))

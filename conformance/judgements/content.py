@@ -46,7 +46,8 @@ def everything_arrives(observed: Observed) -> Verdict:
         )
     first, at = next(iter(found.values()))
     rows = tuple(
-        (_place(prompts[i][0], i), d.code, d.where, d.text[:60] if d.code == "schema-changed" else len(d.text)) for d, i in found.values()
+        (_place(prompts[i][0], i), d.code, d.where, d.text[:60] if d.code == "schema-changed" else len(d.text))
+        for d, i in found.values()
     )
     return judging.says(
         Status.FAIL,

@@ -99,15 +99,15 @@ def attribution_kept_out(observed: Observed) -> Verdict:
         )
     blocks = [_attribution_text(prompt) for _, prompt in prompts]
     if len(set(blocks)) == 1 and (left := _left_over(observed, prompts)) is not None:
-        at, change = left
+        at, rest = left
         return judging.says(
             Status.FAIL,
-            f"the attribution block does not stand in the upstream prompts as it was sent, but something of it does, and "
-            f"changes from turn to turn: {change.kind} in {change.part}, character {change.offset}",
+            "the attribution block does not stand in the upstream prompts as it was sent, but something of it does and "
+            f"changes from turn to turn: {rest.kind} in {rest.part}, character {rest.offset}",
             n,
             code="attribution-forwarded",
             tables=(arm.table(),),
-            change=change,
+            change=rest,
             ruled_out=_plain_kept(observed),
             excerpts=(evidence(f"turn {at + 2}", prompts[at + 1][0], observed),),
         )
@@ -180,8 +180,8 @@ def tools_keep_their_order(observed: Observed) -> Verdict:
                 continue
             return judging.says(
                 Status.FAIL,
-                f"{change.kind} between {_place(prompts[i][0], i)} and {_place(prompts[i + 1][0], i + 1)} of one session "
-                f"({change.part})",
+                f"{change.kind} between {_place(prompts[i][0], i)} and {_place(prompts[i + 1][0], i + 1)} of one "
+                f"session ({change.part})",
                 n,
                 code="tools-reordered",
                 change=change,

@@ -166,8 +166,8 @@ def forms_agree(observed: Observed) -> Verdict:
                 tables=(table,),
                 excerpts=(evidence("streamed", exchange, observed),),
             )
-        known = usage.output is not None and plain.output is not None
-        if known and streams.repeat_themselves and abs((usage.output or 0) - (plain.output or 0)) > rules.output_slack(plain.output or 0):
+        known = usage.output is not None and plain.output is not None and streams.repeat_themselves
+        if known and abs((usage.output or 0) - (plain.output or 0)) > rules.output_slack(plain.output or 0):
             return judging.says(
                 Status.FAIL,
                 f"the same answer counts {plain.output} output tokens plain and {usage.output} streamed ({name})",

@@ -25,7 +25,7 @@ class Salts:
         self._numbers = count()
 
     def fresh(self) -> str:
-        """ASCII, 30 bytes: no two share their first token in any usual vocabulary."""
+        """ASCII, 30 bytes; two of a run share their first token or two at most by accident."""
         number = next(self._numbers)
         head = hashlib.sha256(f"{self.marker}/{number}".encode()).hexdigest()[:8]
         return f"{head}-{self.marker}"

@@ -84,6 +84,7 @@ class Observed:
         rng: random.Random,
         dialects: Callable[[], DialectPair | None],
         pause_s: float = 0.0,
+        needs: str = "needs a recorder: --upstream-listen HOST:PORT with --engine URL",
         engine_lab: Callable[[], WireLab | None] = lambda: None,
     ) -> None:
         self.entry = entry
@@ -92,6 +93,7 @@ class Observed:
         self.thresholds = thresholds
         self.pause_s = pause_s
         self._engine_lab = engine_lab
+        self.needs_recorder = needs
         self._rng = rng
         self._dialects = dialects
         self._arms: Arms | None = None
@@ -144,6 +146,12 @@ class Observed:
         return max(hot.min_growth_tokens, round(self.thresholds.pinned.growth_planned * self.granule))
 
     @property
+    def growth_for_pairs(self) -> int:
+        """Tokens a turn must grow by for a lost prefix to show, at the present granule."""
+        hot = self.thresholds.hot_pair
+        return max(hot.min_growth_tokens, round(hot.growth_granules * self.granule))
+
+    @property
     def arms(self) -> Arms:
         if self._arms is None:
             self._arms = self.new_arms()
@@ -151,36 +159,25 @@ class Observed:
 
     def new_arms(self) -> Arms:
         """Send the arms under fresh salts: for the first time, or to confirm what they showed."""
-        growth = min(self.growth_for_pinned, self.plan.max_growth)
-        scale = self.qualification.scale
-        # The tool section must end well above the floor, or a pinned count could hide below it.
-        extra = Extra(tools=round(growth / self.lab.tokens_per_byte)) if growth > 300 else Extra()
-        plan = self.plan
-        attribution = None
-        if self.entry is Entry.MESSAGES:
-            attribution = Arm(
-                "with attribution block",
-                self.lab.conversation(attribution=True, extra=extra, scale=scale),
-                growth,
-                repeat_turns=plan.repeat_turns,
-            )
-        plain = Arm(
-            "plain",
-            self.lab.conversation(extra=extra, scale=scale),
-            growth,
-            controls=plan.controls,
-            repeat_turns=plan.repeat_turns,
-        )
-        warm_send = self.qualification.warm_send
-        if attribution is None:
+        plan, warm_send = self.plan, self.qualification.warm_send
+        if self.entry is Entry.CHAT:
+            plain = self._arm("plain", self.growth_for_pinned, controls=plan.controls)
             run_arms([plain], pairs=plan.pairs, warm_send=warm_send, rng=self._rng)
-        else:
-            together = min(plan.plain_pairs, plan.pairs)
-            run_arms([plain, attribution] if together else [attribution], pairs=together or plan.pairs,
-                     warm_send=warm_send, rng=self._rng)  # fmt: skip
-            if 0 < together < plan.pairs:
-                run_arms([attribution], pairs=plan.pairs - together, warm_send=warm_send, rng=self._rng)
+            return Arms(plain, None)
+        attribution = self._arm("with attribution block", self.growth_for_pinned, attribution=True)
+        plain = self._arm("plain", self.growth_for_pairs, controls=plan.controls)
+        together = min(plan.plain_pairs, plan.pairs)
+        if together:
+            run_arms([plain, attribution], pairs=together, warm_send=warm_send, rng=self._rng)
+        run_arms([attribution], pairs=plan.pairs - together, warm_send=warm_send, rng=self._rng)
         return Arms(plain, attribution)
+
+    def _arm(self, name: str, growth: int, *, attribution: bool = False, controls: bool = False) -> Arm:
+        growth = min(growth, self.plan.max_growth)
+        # The tool section must end well above the floor, or a pinned count could hide below it.
+        extra = Extra(tools=round(growth / self.lab.tokens_per_byte)) if attribution and growth > 300 else Extra()
+        conversation = self.lab.conversation(attribution=attribution, extra=extra, scale=self.qualification.scale)
+        return Arm(name, conversation, growth, controls=controls, repeat_turns=self.plan.repeat_turns)
 
     @property
     def turns_counted(self) -> bool:

@@ -47,7 +47,9 @@ def header(report: RunReport, *, width: int, colour: bool) -> str:
     """What will be judged, from where and for how many tokens, in a sentence; printed before the cases run."""
     page = _Page(width, colour)
     entries = " and ".join(entry.path for entry in report.entries)
-    planned = f"{report.prompt_tokens_planned:,} prompt tokens planned ({report.budget})"
+    planned = f"about {report.prompt_tokens_planned:,} prompt tokens planned ({report.budget})"
+    if report.prompt_tokens_cap:
+        planned += f", {report.prompt_tokens_cap:,} at most"
     page.line(f"judging {report.target}, model {report.model or 'of its choice'}, on {entries}; {planned}")
     return page.text()
 
@@ -174,7 +176,7 @@ def _verdict(page: _Page, verdict: Verdict) -> None:
         page.pair("ruled out", excuse, indent=2)
     path = wording.excerpt_file(verdict)
     if path is not None:
-        page.pair("requests", f"{path} (with --report DIR)", indent=2)
+        page.pair("requests", f"{path}, in the folder --report names", indent=2)
 
 
 def _change(page: _Page, change: Change) -> None:

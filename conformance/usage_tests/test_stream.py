@@ -33,4 +33,4 @@ def test_streams_ask_the_upstream_for_usage(observed: Observed, judge: Judge) ->
     if observed.sees_upstream:
         judge(stream.asks_upstream_for_usage(observed))
     else:
-        judge(Judging("STR-04", observed.entry, Vantage.UPSTREAM).not_run("needs a recorder: --upstream-listen"))
+        judge(Judging("STR-04", observed.entry, Vantage.UPSTREAM).not_run(observed.needs_recorder))
