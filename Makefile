@@ -40,7 +40,7 @@ matrix: $(STAMP)  ## every fault against every rule, with SEEDS=20 seeds
 	$(BIN)/python -m conformance.matrix --seeds $(SEEDS) $(ARGS)
 
 aa: $(STAMP)  ## the clean pair against itself under noise: false-fail and power figures
-	$(BIN)/python -m conformance.evidence.aa $(ARGS)
+	$(BIN)/python -m conformance.aa $(ARGS)
 
 lock: $(STAMP)  ## write requirements.lock from the environment
 	@head -n 2 requirements.lock > $(VENV)/lock

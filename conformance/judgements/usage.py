@@ -187,7 +187,11 @@ def _dialects_agree(observed: Observed, judging: Judging, n: int, table: Table) 
     if pair is None:
         return judging.passes(f"{agreed}; one entry only, nothing to compare between dialects", n, tables=(table,))
     ours, theirs = pair.messages.usage.prompt, pair.chat.usage.prompt
-    if not pair.messages.ok or not pair.chat.ok or ours is None or theirs is None:
+    if not pair.messages.ok or not pair.chat.ok:
+        return judging.undecided(
+            f"{agreed}; the text-only request failed: {pair.messages.error or pair.chat.error}", n + 2, tables=(table,)
+        )
+    if ours is None or theirs is None:
         return judging.passes(f"{agreed}; the text-only pair could not be compared", n, tables=(table,))
     records = last_record(pair.messages), last_record(pair.chat)
     same_upstream = None not in records and _messages_of(records[0]) == _messages_of(records[1])

@@ -165,7 +165,9 @@ class Observed:
             run_arms([plain], pairs=plan.pairs, warm_send=warm_send, rng=self._rng)
             return Arms(plain, None)
         attribution = self._arm("with attribution block", self.growth_for_pinned, attribution=True)
-        plain = self._arm("plain", self.growth_for_pairs, controls=plan.controls)
+        # Counts need long turns to show a small loss; bytes do not.
+        growth = self.growth_for_pinned if plan.controls else self.growth_for_pairs
+        plain = self._arm("plain", growth, controls=plan.controls)
         together = min(plan.plain_pairs, plan.pairs)
         if together:
             run_arms([plain, attribution], pairs=together, warm_send=warm_send, rng=self._rng)

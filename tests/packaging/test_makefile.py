@@ -53,7 +53,7 @@ def test_without_a_target_none_is_named(checkout: Path) -> None:
 
 @pytest.mark.parametrize(
     ("target", "command"),
-    [("matrix", "python -m conformance.matrix --seeds 3"), ("aa", "python -m conformance.evidence.aa")],
+    [("matrix", "python -m conformance.matrix --seeds 3"), ("aa", "python -m conformance.aa")],
 )
 def test_the_long_proofs_take_their_arguments(checkout: Path, target: str, command: str) -> None:
     assert f".venv/bin/{command}" in make(checkout, "-n", target, "SEEDS=3").stdout

@@ -1,6 +1,6 @@
 """Targets made of token ids: the embedded engine's core under noise, spoken to by the very evidence code of a run.
 
-No HTTP, no text: only what a client's counts depend on. `aa.py` runs the judgements on them.
+No HTTP, no text: only what a client's counts depend on. `python -m conformance.aa` runs the judgements on them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The A/A harness: what the client-side judgements say of healthy targets under noise, and of broken ones.
 
-    python -m conformance.evidence.aa --runs 200 --write docs/statistics.md
+    python -m conformance.aa --runs 200 --write docs/statistics.md
 
 A/A: a healthy target against itself. Every FAIL is a false accusation; there must be none in 200 runs a noise model.
 Power: the same targets with a fault of known size.
@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from conformance.errors import PrefixproofError
-from conformance.evidence.simulated import (
+from conformance.aa.simulated import (
     Disturb,
     Engine,
     Neighbours,
@@ -30,6 +29,7 @@ from conformance.evidence.simulated import (
     SimulatedLab,
     text,
 )
+from conformance.errors import PrefixproofError
 from conformance.evidence.thresholds import THRESHOLDS
 from conformance.judgements import hot_pairs, pinned, usage
 from conformance.observe.lab import WireLab
@@ -220,7 +220,7 @@ def _cell(counter: Counter[str], runs: int) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the harness. Exit 1 on any false FAIL."""
-    parser = argparse.ArgumentParser(prog="python -m conformance.evidence.aa", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m conformance.aa", description=__doc__)
     parser.add_argument("--runs", type=int, default=200, help="healthy runs a noise model (default 200)")
     parser.add_argument("--power-runs", type=int, default=100, help="broken runs a cell (default 100)")
     parser.add_argument("--workers", type=int, default=2, help="processes (default 2)")
