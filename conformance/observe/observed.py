@@ -176,8 +176,10 @@ class Observed:
 
     def _arm(self, name: str, growth: int, *, attribution: bool = False, controls: bool = False) -> Arm:
         growth = min(growth, self.plan.max_growth)
-        # The tool section must end well above the floor, or a pinned count could hide below it.
-        extra = Extra(tools=round(growth / self.lab.tokens_per_byte)) if attribution and growth > 300 else Extra()
+        # The tool section must end well above the floor, or a pinned count could hide below it; and a small loss
+        # shows only in prompts of many granules.
+        longer = (attribution or controls) and growth > 300
+        extra = Extra(tools=round(growth / self.lab.tokens_per_byte)) if longer else Extra()
         conversation = self.lab.conversation(attribution=attribution, extra=extra, scale=self.qualification.scale)
         return Arm(name, conversation, growth, controls=controls, repeat_turns=self.plan.repeat_turns)
 
