@@ -175,6 +175,8 @@ class Observed:
         return Arms(plain, attribution)
 
     def _arm(self, name: str, growth: int, *, attribution: bool = False, controls: bool = False) -> Arm:
+        if self.qualification.state is not CacheState.HITS:
+            growth = self.thresholds.hot_pair.min_growth_tokens  # no count will be judged, and the granule is a guess
         growth = min(growth, self.plan.max_growth)
         # The tool section must end well above the floor, or a pinned count could hide below it; and a small loss
         # shows only in prompts of many granules.
