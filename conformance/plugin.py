@@ -224,5 +224,8 @@ def _show(config: pytest.Config, text: str) -> None:
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None:
         reporter.ensure_newline()
-        for line in text.splitlines():
-            reporter.write_line(line)
+        try:
+            for line in text.splitlines():
+                reporter.write_line(line)
+        except BrokenPipeError:  # the reader has seen enough: `prefixproof ... | head`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

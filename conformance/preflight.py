@@ -191,7 +191,7 @@ class _Check:
         if self._recorder and any(record.status is None for record in records):
             engine = self._recorder.engine_url
             return self._other(f"works, but the engine at {engine} does not answer the recorder: is --engine right?")
-        key = "" if self._endpoint.api_key else ", or does it want a key (--api-key)?"
+        key = "" if self._endpoint.api_key else ", or does it want a key (PREFIXPROOF_API_KEY)?"
         return self._other(f"answers a minimal request to {entry.path} with {said}: is its engine up{key or '?'}")
 
     def _other(self, what: str) -> Trouble:
@@ -199,8 +199,8 @@ class _Check:
 
     def _key_line(self, said: str) -> str:
         if self._endpoint.api_key:
-            return f"{self._url} rejects the API key ({said}): check --api-key"
-        return f"{self._url} wants an API key ({said}): give it with --api-key"
+            return f"{self._url} rejects the API key ({said}): check --api-key or PREFIXPROOF_API_KEY"
+        return f"{self._url} wants an API key ({said}): give it in PREFIXPROOF_API_KEY, or with --api-key"
 
     def _unknown_model(self, status: int, words: str, model: str) -> bool:
         if status == 401:

@@ -25,12 +25,25 @@ from conformance.redact import public_url
 from conformance.roots import link_roots
 from conformance.rules import RULES, select
 from conformance.sessions import dual_text_request
-from conformance.verdicts import Entry, ExitCode, Fact, RunReport, Vantage, Verdict, by_rule, exit_code
+from conformance.verdicts import (
+    Entry,
+    ExitCode,
+    Fact,
+    RunReport,
+    Vantage,
+    Verdict,
+    by_rule,
+    exit_code,
+    unjudged_families,
+)
 from conformance.wire.client import Wire
 from conformance.wire.exchange import Exchange
 
 CAP_FACTOR = 2.0
 """Times the budget a run may send before it stops: failures are confirmed under fresh salts at extra cost."""
+
+FAMILY_OF = {rule.id: rule.family for rule in RULES.values()}
+MUSTS = frozenset(rule.id for rule in RULES.values() if rule.is_must)
 
 GROWTH_RULES = frozenset({"PFX-01", "PFX-02", "PIN-01"})
 """Rules that watch a conversation grow."""
@@ -155,8 +168,8 @@ class Run:
         """The exit code of the verdicts recorded so far."""
         return exit_code(
             by_rule(self.verdicts),
-            families_of={rule.id: rule.family for rule in RULES.values()},
-            musts=frozenset(rule.id for rule in RULES.values() if rule.is_must),
+            families_of=FAMILY_OF,
+            musts=MUSTS,
             requested=self._families,
             allowed_unjudged=self.options.allow_unjudged,
             withheld=self._withheld,
@@ -185,6 +198,13 @@ class Run:
             facts=self._facts() if checked else (),
             verdicts=link_roots(self.verdicts),
             families=self._families,
+            unjudged=unjudged_families(
+                by_rule(self.verdicts),
+                families_of=FAMILY_OF,
+                musts=MUSTS,
+                requested=self._families,
+                withheld=self._withheld,
+            ),
             unjudged_allowed=options.allow_unjudged,
         )
 

@@ -198,6 +198,7 @@ class RunReport:
     verdicts: tuple[Verdict, ...] = ()
     problem: str | None = None  # the one line of an exit 10 or 11
     families: tuple[str, ...] = ("cache", "usage")
+    unjudged: tuple[str, ...] = ()  # families of which nothing, or not enough, could be decided
     unjudged_allowed: tuple[str, ...] = field(default=())
 
     @property
@@ -224,7 +225,18 @@ def exit_code(
         return ExitCode.SUITE
     if any(v.status is Status.FAIL for result in results if result.rule in musts for v in result.verdicts):
         return ExitCode.RED
+    left = unjudged_families(results, families_of=families_of, musts=musts, requested=requested, withheld=withheld)
+    return ExitCode.INCOMPLETE if set(left) - set(allowed_unjudged) else ExitCode.GREEN
+
+
+def unjudged_families(
+    results: Sequence[RuleResult],
+    *,
+    families_of: dict[str, str],
+    musts: frozenset[str],
+    requested: Sequence[str],
+    withheld: Sequence[str] = (),
+) -> tuple[str, ...]:
+    """The requested families of which no MUST was decided, and those in `withheld`."""
     judged = {families_of[r.rule] for r in results if r.rule in musts for v in r.verdicts if v.status.judged}
-    if set(requested) - (judged - set(withheld)) - set(allowed_unjudged):
-        return ExitCode.INCOMPLETE
-    return ExitCode.GREEN
+    return tuple(family for family in requested if family not in judged - set(withheld))

@@ -61,23 +61,15 @@ class Arm:
         return ([self.first] if self.first else []) + [p.new for p in self.pairs]
 
     def table(self) -> Table:
-        """One row per pair."""
-        return Table(
-            f"hot pairs, {self.name}",
-            (
-                "turn",
-                "prompt",
-                "cached (repeat)",
-                "next prompt",
-                "cached (next)",
-                "cached (repeat again)",
-                "cached (other salt)",
-            ),
-            tuple(
-                (p.turn, *_cells(p.repeat), p.new.prompt, p.new.cached, *_cells(p.again)[1:], *_cells(p.fresh)[1:])
-                for p in self.pairs
-            ),
-        )
+        """One row per pair; the control columns only where controls were sent."""
+        names = ["turn", "prompt", "cached (repeat)", "next prompt", "cached (next)"]
+        if self.controls:
+            names += ["cached (repeat again)", "cached (other salt)"]
+        rows = []
+        for pair in self.pairs:
+            row = (pair.turn, *_cells(pair.repeat), pair.new.prompt, pair.new.cached)
+            rows.append((*row, _cells(pair.again)[1], _cells(pair.fresh)[1]) if self.controls else row)
+        return Table(f"hot pairs, {self.name}", tuple(names), tuple(rows))
 
 
 def _cells(sent: Sent | None) -> tuple[int | None, int | None]:

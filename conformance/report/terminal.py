@@ -68,7 +68,7 @@ def summary(report: RunReport, code: ExitCode, *, width: int, colour: bool) -> s
         page.pair("problem", report.problem, style="bold red")
     if report.verdicts:
         page.line(wording.summary_line(report), style="bold")
-    page.line(wording.exit_line(code), style="bold green" if code is ExitCode.GREEN else "bold red")
+    page.line(wording.exit_line(code, report.unjudged), style="bold green" if code is ExitCode.GREEN else "bold red")
     return page.text()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from conformance.rules import RULES, Rule
 from conformance.verdicts import Change, ExitCode, RuleResult, RunReport, Status, Verdict
@@ -12,7 +13,7 @@ EXIT_MEANING = {
     ExitCode.RED: "a MUST failed",
     ExitCode.TARGET: "the target cannot be judged: unreachable, wrong protocol, key or model",
     ExitCode.SUITE: "the suite itself failed; this says nothing about the target",
-    ExitCode.INCOMPLETE: "incomplete: a family of rules could not be judged (--allow-unjudged FAMILY accepts that)",
+    ExitCode.INCOMPLETE: "incomplete, no word on a family of rules (--allow-unjudged FAMILY accepts that)",
 }
 
 SHOWN_STATUS = {
@@ -108,8 +109,10 @@ def summary_line(report: RunReport) -> str:
     return f"{line}; {', '.join(rest)}" if rest else line
 
 
-def exit_line(code: ExitCode) -> str:
-    return f"exit {int(code)}: {EXIT_MEANING[code]}"
+def exit_line(code: ExitCode, unjudged: Sequence[str] = ()) -> str:
+    """The exit code with its meaning; an incomplete run names the families that stayed open."""
+    named = f": {' and '.join(unjudged)}" if code is ExitCode.INCOMPLETE and unjudged else ""
+    return f"exit {int(code)}: {EXIT_MEANING[code]}{named}"
 
 
 def facts(report: RunReport) -> list[tuple[str, str]]:
@@ -119,8 +122,9 @@ def facts(report: RunReport) -> list[tuple[str, str]]:
         ("model", report.model or "(none named)"),
         ("entries", ", ".join(entry.value for entry in report.entries) or "none"),
         ("seen from", ", ".join(vantage.value for vantage in report.vantages) or "nowhere yet"),
-        ("budget", f"{report.budget}: {report.prompt_tokens_planned:,} prompt tokens planned"),
     ]
+    if report.prompt_tokens_planned:
+        listed.append(("budget", f"{report.budget}: about {report.prompt_tokens_planned:,} prompt tokens planned"))
     if report.requests_sent:
         tokens, requests = f"{report.prompt_tokens_sent:,}", f"{report.requests_sent:,}"
         listed.append(("sent", f"{tokens} prompt tokens in {requests} requests, {report.seconds:.1f} s"))

@@ -313,10 +313,10 @@ def test_a_wrong_or_missing_key(refusal: str) -> None:
     gateway = Gateway(messages=says(status, body), chat=says(status, body))
     line = problem(gateway)
     assert line.startswith(f"rejects the API key (HTTP {status}: ")
-    assert line.endswith("): check --api-key")
+    assert line.endswith("): check --api-key or PREFIXPROOF_API_KEY")
     line = problem(gateway, api_key=None)
     assert line.startswith(f"wants an API key (HTTP {status}: ")
-    assert line.endswith("): give it with --api-key")
+    assert line.endswith("): give it in PREFIXPROOF_API_KEY, or with --api-key")
 
 
 def test_a_key_that_the_target_repeats_is_not_shown() -> None:
@@ -389,7 +389,7 @@ def test_without_a_model_several_or_none_listed_ask_for_one() -> None:
     )
     refused = says(401, openai_error("Authentication Error, No api key passed in.", "auth_error", "401"))
     assert problem(Gateway(models=refused), model=None, api_key=None) == (
-        "wants an API key (HTTP 401: Authentication Error, No api key passed in.): give it with --api-key"
+        "wants an API key (HTTP 401: Authentication Error, No api key passed in.): give it in PREFIXPROOF_API_KEY, or with --api-key"
     )
 
 
