@@ -230,11 +230,17 @@ class Run:
 
     @property
     def _withheld(self) -> tuple[str, ...]:
-        """Families that are not green whatever was judged: identical prompts that never hit are no healthy cache."""
+        """Families that are not green whatever was judged.
+
+        All of them when the target kept failing until the breaker stopped the run; the cache family when identical
+        prompts never hit, when a response cache answers in the engine's place, or when no conversation was seen to grow.
+        """
+        if self._wire is not None and self._wire.breaker.reason is not None:
+            return self._families
         states = {o.cache_state for o in self._observed.values() if o.qualified}
-        if CacheState.NONE_SEEN in states or any(self._growth_unjudged(entry) for entry in self.entries):
+        if states & {CacheState.NONE_SEEN, CacheState.RESPONSE_CACHE}:
             return ("cache",)
-        return ()
+        return ("cache",) if any(self._growth_unjudged(entry) for entry in self.entries) else ()
 
     def _growth_unjudged(self, entry: Entry) -> bool:
         """True when rules on a growing conversation were asked for and none could be judged on this entry.
@@ -330,6 +336,8 @@ class Run:
                     Fact(name=f"{entry}: granularity", value=f"{observed.granule} tokens (from {len(counts)} counts)")
                 )
             facts.append(Fact(name=f"{entry}: template floor", value=f"{q.floor} tokens"))
+        if self._wire is not None and self._wire.breaker.reason is not None:
+            facts.append(Fact(name="stopped", value=self._wire.breaker.reason))
         if self._engine_note:
             facts.append(Fact(name="engine", value=self._engine_note))
         if self._recorder is not None and self._recorder.notice:
