@@ -233,7 +233,7 @@ class Run:
         """Families that are not green whatever was judged.
 
         All of them when the target kept failing until the breaker stopped the run; the cache family when identical
-        prompts never hit, when a response cache answers in the engine's place, or when no conversation was seen to grow.
+        prompts never hit, when a response cache answers for the engine, or when no conversation was seen to grow.
         """
         if self._wire is not None and self._wire.breaker.reason is not None:
             return self._families
