@@ -389,7 +389,8 @@ def test_without_a_model_several_or_none_listed_ask_for_one() -> None:
     )
     refused = says(401, openai_error("Authentication Error, No api key passed in.", "auth_error", "401"))
     assert problem(Gateway(models=refused), model=None, api_key=None) == (
-        "wants an API key (HTTP 401: Authentication Error, No api key passed in.): give it in PREFIXPROOF_API_KEY, or with --api-key"
+        "wants an API key (HTTP 401: Authentication Error, No api key passed in.): "
+        "give it in PREFIXPROOF_API_KEY, or with --api-key"
     )
 
 
