@@ -235,6 +235,8 @@ class Run:
         All of them when the target kept failing until the breaker stopped the run; the cache family when identical
         prompts never hit, when a response cache answers for the engine, or when no conversation was seen to grow.
         """
+        if self._preflight is None:
+            return ()
         if self._wire is not None and self._wire.breaker.reason is not None:
             return self._families
         states = {o.cache_state for o in self._observed.values() if o.qualified}

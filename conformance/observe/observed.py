@@ -154,6 +154,8 @@ class Observed:
     @property
     def arms(self) -> Arms:
         if self._arms is None:
+            if self.sees_upstream:  # the small fixed sets first: long turns must not use up their budget
+                _ = self.identical, self.streams
             self._arms = self.new_arms()
         return self._arms
 

@@ -124,7 +124,7 @@ class Wire:
             events=reply.events,
             headers=dict(reply.headers),
             response_body=reply.body,
-            error=reply.error or answer.error,
+            error=self._without_key(reply.error or answer.error),
             seconds=seconds,
             upstream=self._recorder.since(mark) if self._recorder else (),
             body=content,
@@ -171,6 +171,11 @@ class Wire:
             )
         waited = self.endpoint.connect_timeout_s if why.kind == "connect timeout" else self.endpoint.timeout_s
         return Reply(status=0, error=f"no answer within {waited:g} s", failure="timeout", sent=sent)
+
+    def _without_key(self, error: str | None) -> str | None:
+        """A target may echo the key in any answer; no report may carry it."""
+        key = self.endpoint.api_key
+        return error.replace(key, "[redacted]") if error and key else error
 
     def _account(self, exchange: Exchange, reply: Reply) -> None:
         self._answered += exchange.status > 0

@@ -1,0 +1,382 @@
+"""Targets for the suite to judge: thin rewriting layers in front of, inside and behind the reference pair.
+
+    front -> reference gateway -> middle -> recorder -> back -> embedded engine
+
+A layer in front or in the middle belongs to the gateway under test, one at the back to the engine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+import socket
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import orjson
+
+from conformance.casebook import load_cases
+from conformance.errors import SendingStopped, TargetProblem
+from conformance.observe.lab import Salts
+from conformance.options import Budget, RunOptions
+from conformance.pair import ALIAS, engine_config, vllm_channel
+from conformance.rules import RULES
+from conformance.run import Run
+from conformance.servers import serve
+from conformance.verdicts import Entry, ExitCode, RunReport, Status, Verdict
+from engine.embedded import EngineConfig
+from engine.embedded import create_app as engine_app
+from reference_gateway import Channel, GatewayConfig
+from reference_gateway import create_app as gateway_app
+
+Json = dict[str, Any]
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+DROPPED = frozenset(
+    ("host", "content-length", "transfer-encoding", "connection", "accept-encoding", "content-encoding")
+)
+
+
+@dataclass
+class Asked:
+    """One request to a layer: its number from 0, path, body (changed in place) and headers by lower-case name."""
+
+    number: int
+    path: str
+    body: Json
+    headers: dict[str, str]
+
+    @property
+    def entry(self) -> Entry:
+        return Entry.MESSAGES if self.path.endswith("/messages") else Entry.CHAT
+
+    @property
+    def streamed(self) -> bool:
+        return self.body.get("stream") is True
+
+
+@dataclass
+class Reply:
+    """One answer of a layer; `chunks` overrides how the body is cut on the wire."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    chunks: list[bytes] | None = None
+    broken: bool = False  # the connection breaks instead of ending
+
+    @property
+    def is_stream(self) -> bool:
+        return "event-stream" in self.headers.get("content-type", "")
+
+    @property
+    def events(self) -> list[tuple[str, Any]]:
+        """(event name, data: parsed, or text where it is no JSON) of a stream."""
+        found: list[tuple[str, Any]] = []
+        for block in self.body.decode().split("\n\n"):
+            lines = dict(line.split(": ", 1) for line in block.splitlines() if ": " in line)
+            if "data" in lines:
+                data = lines["data"]
+                found.append((lines.get("event", ""), orjson.loads(data) if data.startswith("{") else data))
+        return found
+
+    @events.setter
+    def events(self, events: Sequence[tuple[str, Any]]) -> None:
+        self.body = b"".join(map(event_bytes, events))
+
+
+def event_bytes(event: tuple[str, Any]) -> bytes:
+    name, data = event
+    head = f"event: {name}\n".encode() if name else b""
+    return head + b"data: " + (data.encode() if isinstance(data, str) else orjson.dumps(data)) + b"\n\n"
+
+
+def json_reply(value: Any, status: int = 200, **headers: str) -> Reply:
+    return Reply(status, {"content-type": "application/json", **headers}, orjson.dumps(value))
+
+
+Change = Callable[[Asked], Reply | None]
+Answer = Callable[[Asked, Reply], None]
+UsageChange = Callable[[Asked, Json], Json | None]
+
+
+@dataclass
+class Layer:
+    """A rewriting proxy. `request` changes a POST's body in place, or answers it; `answer` changes the answer;
+    `usage` replaces every usage object in it (message_start's included); `retries` repeats an upstream 5xx."""
+
+    request: Change | None = None
+    answer: Answer | None = None
+    usage: UsageChange | None = None
+    retries: int = 0
+    delay_s: float = 0.0
+    beside: Callable[[Asked], Json] | None = None  # an unrelated body sent upstream at the same time
+    before: Callable[[Asked], Sequence[Json]] | None = None  # unrelated bodies sent upstream first
+    tokenized: Callable[[Asked, list[int], Json], Json] | None = None  # a usage change that knows the prompt's tokens
+    rng: random.Random = field(default_factory=lambda: random.Random(0))
+
+
+class Proxy:
+    """A layer as an ASGI app; one of `upstreams` is drawn for each request."""
+
+    def __init__(self, layer: Layer, upstreams: Sequence[str]) -> None:
+        self.layer = layer
+        self.upstreams = upstreams
+        self.numbers = itertools.count()
+        self.client = httpx.AsyncClient(trust_env=False, timeout=30)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await receive()
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+            await self.client.aclose()
+            await send({"type": "lifespan.shutdown.complete"})
+            return
+        content = b""
+        while True:
+            message = await receive()
+            content += message.get("body", b"")
+            if not message.get("more_body"):
+                break
+        reply = await self._reply(scope, content)
+        headers = [(k.encode(), v.encode()) for k, v in reply.headers.items()]
+        if reply.broken:
+            headers.append((b"content-length", str(len(reply.body) + 10).encode()))
+        await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+        for chunk in reply.chunks if reply.chunks is not None else [reply.body]:
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def _reply(self, scope: Scope, content: bytes) -> Reply:
+        layer, path = self.layer, scope["path"]
+        headers = {k.decode().lower(): v.decode() for k, v in scope["headers"]}
+        body = orjson.loads(content) if content else {}
+        asked = Asked(next(self.numbers) if scope["method"] == "POST" else -1, path, body, headers)
+        await asyncio.sleep(layer.delay_s)
+        if scope["method"] == "POST" and layer.request is not None:
+            before = orjson.dumps(body)
+            at_once = layer.request(asked)
+            if at_once is not None:
+                return at_once
+            if orjson.dumps(asked.body) != before:
+                content = orjson.dumps(asked.body)
+        upstream = layer.rng.choice(self.upstreams)
+        if scope["method"] == "POST" and layer.before is not None:
+            for other in layer.before(asked):
+                await self._send("POST", upstream + path, orjson.dumps(other), {})
+        work = [self._send(scope["method"], upstream + path, content, headers)]
+        if scope["method"] == "POST" and layer.beside is not None:
+            work.append(self._send("POST", upstream + path, orjson.dumps(layer.beside(asked)), {}))
+        reply = (await asyncio.gather(*work))[0]
+        for _ in range(layer.retries):
+            if reply.status >= 500:
+                reply = await self._send(scope["method"], upstream + path, content, headers)
+        if scope["method"] != "POST":
+            return reply
+        if layer.tokenized is not None and reply.status == 200:
+            asking = {k: asked.body[k] for k in ("model", "messages", "tools") if k in asked.body}
+            told = orjson.loads((await self._send("POST", f"{upstream}/tokenize", orjson.dumps(asking), {})).body)
+            tokens, change = told["tokens"], layer.tokenized
+            done: list[Json] = []
+
+            def once(asked: Asked, usage: Json) -> Json:
+                if not done:
+                    done.append(change(asked, tokens, usage))
+                return done[0]
+
+            rewrite_usage(asked, reply, once)
+        if layer.usage is not None and reply.status == 200:
+            rewrite_usage(asked, reply, layer.usage)
+        if layer.answer is not None:
+            layer.answer(asked, reply)
+        return reply
+
+    async def _send(self, method: str, url: str, content: bytes, headers: Mapping[str, str]) -> Reply:
+        kept = {k: v for k, v in headers.items() if k not in DROPPED} or {"content-type": "application/json"}
+        response = await self.client.request(method, url, content=content, headers=kept)
+        told = {k.lower(): v for k, v in response.headers.items() if k.lower() not in DROPPED}
+        return Reply(response.status_code, told, response.content)
+
+
+def rewrite_usage(asked: Asked, reply: Reply, change: UsageChange) -> None:
+    """Replace every usage object of an answer; None takes it out of a stream and leaves null in a plain answer."""
+
+    def changed(holder: Json) -> None:
+        if isinstance(holder.get("usage"), dict):
+            holder["usage"] = change(asked, holder["usage"])
+
+    if not reply.is_stream:
+        value = orjson.loads(reply.body)
+        changed(value)
+        reply.body = orjson.dumps(value)
+        return
+    events = reply.events
+    for _, data in events:
+        if isinstance(data, dict):
+            changed(data.get("message") if data.get("type") == "message_start" else data)  # type: ignore[arg-type]
+    reply.events = events
+
+
+def set_cached(asked: Asked, usage: Json, cached: Any) -> Json:
+    """`usage` with another cached count, its total kept where that is possible."""
+    if asked.entry is Entry.CHAT:
+        return {**usage, "prompt_tokens_details": {"cached_tokens": cached}}
+    if "input_tokens" not in usage:
+        return {**usage, "cache_read_input_tokens": cached}
+    total = usage["input_tokens"] + (usage.get("cache_read_input_tokens") or 0)
+    rest = total - cached if isinstance(cached, int) and 0 <= cached <= total else usage["input_tokens"]
+    return {**usage, "input_tokens": rest, "cache_read_input_tokens": cached}
+
+
+def total_of(asked: Asked, usage: Json) -> int:
+    if asked.entry is Entry.CHAT:
+        return int(usage.get("prompt_tokens") or 0)
+    return int(usage.get("input_tokens") or 0) + int(usage.get("cache_read_input_tokens") or 0)
+
+
+def system_texts(body: Json) -> list[Json]:
+    return [m for m in body["messages"] if m["role"] == "system"]
+
+
+@dataclass
+class Target:
+    """How a target is made. `channel` None is the reference gateway's vLLM channel."""
+
+    front: Layer | None = None
+    middle: Layer | None = None
+    back: Layer | None = None
+    engines: int = 1
+    template: str = "tools-first"
+    block_size: int = 64
+    pool_tokens: int = 4_000_000
+    fault: str | None = None
+    strips: bool = True  # the channel's strip_anthropic_billing_header
+    through_messages: bool = False  # a first gateway that speaks Anthropic Messages to a second one
+    recorder_first: bool = False  # with through_messages: the recorder stands between the two gateways
+
+
+@dataclass
+class Judged:
+    """What the suite said of a target."""
+
+    verdicts: tuple[Verdict, ...]
+    code: ExitCode
+    report: RunReport | None
+    problem: str = ""
+
+    def status(self, rule: str, entry: Entry = Entry.MESSAGES) -> Status:
+        return next(v.status for v in self.verdicts if (v.rule, v.entry) == (rule, entry))
+
+    def reason(self, rule: str, entry: Entry = Entry.MESSAGES) -> str:
+        return next(v.reason for v in self.verdicts if (v.rule, v.entry) == (rule, entry))
+
+    @property
+    def failed(self) -> set[str]:
+        """Ids of rules that failed on any entry."""
+        return {v.rule for v in self.verdicts if v.status is Status.FAIL}
+
+    @property
+    def said(self) -> dict[str, str]:
+        """ "RULE entry" -> status and reason, for a reader of a failed assertion."""
+        return {f"{v.rule} {v.entry.value}": f"{v.status.value}: {v.reason}" for v in self.verdicts}
+
+    def count(self, status: Status) -> int:
+        return sum(v.status is status for v in self.verdicts)
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+        return port
+
+
+def judge(
+    target: Target, *, recorder: bool, budget: Budget = Budget.QUICK, seed: int = 0, salt: str = "", **options: Any
+) -> Judged:
+    """Judge a target on every rule, as the plugin does."""
+    with ExitStack() as stack:
+        engines = [
+            stack.enter_context(serve(engine_app(engine_of(target)), grace_s=0.2)).url for _ in range(target.engines)
+        ]
+        engine = engines[0]
+        if target.back is not None or len(engines) > 1:
+            engine = stack.enter_context(serve(Proxy(target.back or Layer(), engines), grace_s=0.2)).url
+        if target.recorder_first:
+            engine = stack.enter_context(serve(_gateway(target, engine), grace_s=0.2)).url
+        upstream, listen = engine, None
+        if recorder:
+            listen = f"127.0.0.1:{free_port()}"
+            upstream = f"http://{listen}"
+        if target.middle is not None:
+            upstream = stack.enter_context(serve(Proxy(target.middle, [upstream]), grace_s=0.2)).url
+        if not target.recorder_first:
+            upstream = url = stack.enter_context(serve(_gateway(target, upstream), grace_s=0.2)).url
+        if target.through_messages:
+            config = GatewayConfig(
+                channels=(Channel(name="claude", url=upstream, models=(ALIAS,), dialect="anthropic"),)
+            )
+            url = stack.enter_context(serve(gateway_app(config), grace_s=0.2)).url
+        if target.front is not None:
+            url = stack.enter_context(serve(Proxy(target.front, [url]), grace_s=0.2)).url
+        merged: dict[str, Any] = {
+            "target": url, "model": ALIAS, "budget": budget, "seed": seed, "pause_s": 0.0, "timeout_s": 20.0,
+            "engine": engine if recorder else None, "upstream_listen": listen, **options,
+        }  # fmt: skip
+        return judge_options(RunOptions(**merged), salt=salt)
+
+
+def judge_options(options: RunOptions, *, salt: str = "") -> Judged:
+    """One run, with what `conformance.case_run` does of a case's exceptions; salts are the same every time."""
+    run = Run(options)
+    run.run_id = f"{salt}000001"  # every target has an engine of its own: no run warms another
+    run.salts = Salts(run.run_id)
+    try:
+        try:
+            run.preflight()
+        except TargetProblem as error:
+            return Judged((), ExitCode.TARGET, None, str(error))
+        problem = ""
+        for rule_id, case in load_cases().items():
+            for entry in RULES[rule_id].entries:
+                if entry not in run.entries:
+                    run.record(_own(rule_id, entry, Status.NOT_APPLICABLE, "no such entry"))
+                    continue
+                try:
+                    case.function(observed=run.observed(entry), judge=run.record)
+                except SendingStopped as error:
+                    run.record(_own(rule_id, entry, Status.INCONCLUSIVE, str(error)))
+                except TargetProblem as error:
+                    problem = problem or str(error)
+                    run.record(_own(rule_id, entry, Status.INCONCLUSIVE, str(error)))
+                except Exception as error:
+                    run.record(_own(rule_id, entry, Status.ERROR, f"{type(error).__name__}: {error}"))
+        report = run.report()
+        code = ExitCode.TARGET if problem else run.exit_code()
+        return Judged(report.verdicts, code, report, problem)
+    finally:
+        run.close()
+
+
+def _own(rule_id: str, entry: Entry, status: Status, reason: str) -> Verdict:
+    return Verdict(rule=rule_id, entry=entry, status=status, reason=reason, vantage=RULES[rule_id].evidence[0], n=0)
+
+
+def engine_of(target: Target) -> EngineConfig:
+    return engine_config(
+        template=target.template, block_size=target.block_size, tokenizer="fast", pool_tokens=target.pool_tokens
+    )
+
+
+def _gateway(target: Target, upstream: str) -> Any:
+    channel = vllm_channel(upstream)
+    if not target.strips:
+        channel = channel.model_copy(update={"strip_anthropic_billing_header": False})
+    return gateway_app(GatewayConfig(channels=(channel,)), target.fault)

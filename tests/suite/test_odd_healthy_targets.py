@@ -1,0 +1,115 @@
+"""Healthy targets with habits of their own: none of them may be accused, from either vantage point."""
+
+from __future__ import annotations
+
+import pytest
+from suite_odd_engines import CACHES, MODELS, UNRELIABLE, head_only
+from suite_odd_gateways import ANSWERS, GATEWAYS, ON_BOTH_ENTRIES, no_details_on_chat, only
+from suite_targets import (
+    Judged,
+    Layer,
+    Target,
+    judge,
+)
+
+from conformance.options import Budget
+from conformance.verdicts import Entry, ExitCode, Status
+
+
+def accused(judged: Judged) -> dict[str, str]:
+    """Whatever is worse than "not decided"."""
+    return {k: v for k, v in judged.said.items() if v.startswith(("fail", "warn", "suite error"))}
+
+
+def undecided(judged: Judged) -> dict[str, str]:
+    return {k: v for k, v in judged.said.items() if v.startswith("inconclusive")}
+
+
+@pytest.mark.parametrize("name", GATEWAYS)
+def test_a_habit_of_sending_passes_everything(name: str) -> None:
+    judged = judge(GATEWAYS[name](), recorder=True, entries=(Entry.MESSAGES,))
+    assert (accused(judged), undecided(judged)) == ({}, {})
+    assert judged.code is ExitCode.GREEN
+    assert judged.status("CON-01") is judged.status("PIN-01") is judged.status("USE-01") is Status.PASS
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_habit_of_answering_passes_everything(name: str) -> None:
+    entries = tuple(Entry) if name in ON_BOTH_ENTRIES else (Entry.MESSAGES,)
+    judged = judge(ANSWERS[name](), recorder=True, entries=entries)
+    assert (accused(judged), undecided(judged)) == ({}, {})
+    assert judged.code is ExitCode.GREEN
+    assert {v.status for v in judged.verdicts if v.entry in entries} == {Status.PASS}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["tells all in message_start", "reports what was not read as creation", "sends running totals",
+     "leaves out counts of 0"],
+)  # fmt: skip
+def test_a_habit_of_answering_passes_from_the_clients_side(name: str) -> None:
+    judged = judge(ANSWERS[name](), recorder=False)
+    assert (accused(judged), undecided(judged)) == ({}, {})
+    assert judged.code is ExitCode.GREEN
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_habit_of_the_model_passes_everything(name: str) -> None:
+    judged = judge(MODELS[name](), recorder=True)
+    assert (accused(judged), undecided(judged)) == ({}, {})
+    assert judged.code is ExitCode.GREEN
+
+
+@pytest.mark.parametrize("name", CACHES)
+def test_an_odd_cache_passes_every_rule_that_counts_decide(name: str) -> None:
+    judged = judge(CACHES[name](), recorder=False, budget=Budget.STANDARD)
+    assert accused(judged) == {}
+    assert undecided(judged) == {}
+    assert judged.code is ExitCode.GREEN
+    assert judged.status("PFX-09") is Status.PASS
+
+
+@pytest.mark.parametrize("name", UNRELIABLE)
+def test_a_cache_that_forgets_is_not_the_gateways_fault(name: str) -> None:
+    judged = judge(UNRELIABLE[name](), recorder=False, budget=Budget.STANDARD)
+    assert accused(judged) == {}
+    assert judged.code is ExitCode.INCOMPLETE, "what cannot be judged is not green either"
+    assert judged.status("PFX-01") is Status.INCONCLUSIVE
+    assert judged.status("USE-06") is Status.PASS
+
+
+def test_bytes_clear_a_gateway_in_front_of_four_replicas() -> None:
+    judged = judge(Target(engines=4), recorder=True)
+    assert accused(judged) == {}
+    rules = ("CON-01", "PFX-01", "PFX-02", "PFX-09", "PFX-14", "USE-01")
+    assert {judged.status(rule) for rule in rules} == {Status.PASS}
+
+
+@pytest.mark.parametrize("recorder", [True, False])
+@pytest.mark.parametrize("block_size", [528, 2096])
+def test_coarse_counts_decide_less_and_accuse_nobody(block_size: int, recorder: bool) -> None:
+    judged = judge(Target(block_size=block_size), recorder=recorder)
+    assert accused(judged) == {}
+    assert judged.status("PIN-01") is not Status.PASS, "a short run cannot see a plateau among such steps"
+    assert judged.status("USE-06") is Status.PASS
+
+
+@pytest.mark.parametrize("entry", Entry)
+def test_one_entry_alone_is_enough(entry: Entry) -> None:
+    judged = judge(Target(front=Layer(request=only(entry))), recorder=True)
+    assert (accused(judged), undecided(judged)) == ({}, {})
+    assert judged.code is ExitCode.GREEN
+    assert {v.status for v in judged.verdicts if v.entry is not entry} == {Status.NOT_APPLICABLE}
+
+
+def test_an_entry_without_cached_counts_is_not_judged_by_them() -> None:
+    judged = judge(Target(front=Layer(usage=no_details_on_chat)), recorder=False)
+    assert accused(judged) == {}
+    for rule in ("PIN-01", "PIN-02", "PIN-03", "PFX-09"):
+        assert (judged.status(rule), judged.status(rule, Entry.CHAT)) == (Status.PASS, Status.NOT_RUN)
+
+
+def test_a_cache_that_keeps_only_the_head_is_not_a_matter_of_tools() -> None:
+    """Its constant is a finding (PIN-03); that the tool section varies is none."""
+    judged = judge(Target(back=Layer(usage=head_only(1024))), recorder=False)
+    assert set(accused(judged)) <= {"PIN-03 messages", "PIN-03 chat"}
