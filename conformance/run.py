@@ -19,7 +19,8 @@ from conformance.observe.observed import DialectPair, Observed
 from conformance.observe.plan import Plan, plan_for
 from conformance.options import RunOptions
 from conformance.pair import ALIAS, check_fault, embedded_pair, engine_config
-from conformance.preflight import Preflight, check_target
+from conformance.observe.scripted import ScriptedBreaker, ScriptedUpstream, hello
+from conformance.preflight import Preflight, check_target, preflight_token
 from conformance.recorder import Recorder, relay
 from conformance.redact import public_url
 from conformance.roots import link_roots
@@ -48,6 +49,11 @@ MUSTS = frozenset(rule.id for rule in RULES.values() if rule.is_must)
 GROWTH_RULES = frozenset({"PFX-01", "PFX-02", "PIN-01"})
 """Rules that watch a conversation grow."""
 
+SCRIPTED_TIMEOUT_S = 30.0
+"""A scripted answer is there at once: whoever waits longer for one waits for a gateway that hangs."""
+
+NEEDS_ENGINE = "needs an engine behind the recorder: --engine URL"
+
 DUAL_BYTES = 5_000
 """Text of the request that is sent to both entries."""
 
@@ -59,10 +65,6 @@ class Run:
         check_fault(options.fault)
         if options.fault and options.target:
             raise UsageProblem("--fault mutates the embedded gateway; it cannot be combined with --target")
-        if options.upstream_listen and options.target and not options.engine:
-            raise UsageProblem(
-                "--upstream-listen needs --engine URL: where the recorder relays the gateway's requests to"
-            )
         self.options = options
         self.rules = select(options.rules)
         self.run_id = secrets.token_hex(3) if options.target else f"{options.seed:06x}"
@@ -76,6 +78,7 @@ class Run:
         self._preflight: Preflight | None = None
         self._recorder: Recorder | None = None
         self._wire: Wire | None = None
+        self._scripted_wire: Wire | None = None
         self._engine_note = ""
 
     def preflight(self) -> None:
@@ -101,10 +104,12 @@ class Run:
             else:
                 url, model = options.target, options.model or ""
                 if options.upstream_listen:
-                    assert options.engine is not None
                     self._recorder = self._stack.enter_context(
                         relay(options.engine, marker=marker, listen=options.upstream_listen)
                     )
+            if self._recorder is not None and self._recorder.engine_url is None:
+                for entry in options.entries or tuple(Entry):
+                    self._recorder.scripts.put(preflight_token(self.salts.marker, entry), hello())
             self._preflight = check_target(
                 url,
                 api_key=options.api_key,
@@ -139,6 +144,11 @@ class Run:
     @property
     def sees_upstream(self) -> bool:
         return self._recorder is not None and self._checked.recorder_sees
+
+    @property
+    def scripted_only(self) -> bool:
+        """True when nothing but scripts answers behind the target: there is a recorder, and no engine for it."""
+        return self.sees_upstream and self._recorder is not None and self._recorder.engine_url is None
 
     @cached_property
     def plan(self) -> Plan:
@@ -191,9 +201,9 @@ class Run:
             seed=options.seed,
             started=self._started.isoformat(timespec="seconds"),
             seconds=time.monotonic() - self._clock,
-            requests_sent=self._wire.sent_requests if self._wire else 0,
+            requests_sent=sum(wire.sent_requests for wire in self._wires),
             prompt_tokens_planned=self.planned_tokens if checked else 0,
-            prompt_tokens_sent=self._wire.prompt_tokens_sent if self._wire else 0,
+            prompt_tokens_sent=sum(wire.prompt_tokens_sent for wire in self._wires),
             prompt_tokens_cap=self.token_cap if checked else 0,
             facts=self._facts() if checked else (),
             verdicts=link_roots(self.verdicts),
@@ -217,6 +227,10 @@ class Run:
         if self._recorder is not None:
             return f"the recorder at {self._recorder.url} saw none of the suite's requests: point a channel at it"
         return "needs a recorder: --upstream-listen HOST:PORT with --engine URL"
+
+    @property
+    def _wires(self) -> tuple[Wire, ...]:
+        return tuple(wire for wire in (self._wire, self._scripted_wire) if wire is not None)
 
     @property
     def _checked(self) -> Preflight:
@@ -265,7 +279,29 @@ class Run:
             pause_s=self.options.pause_s if self.options.target else 0.0,
             needs=self._needs_recorder,
             engine_lab=self._engine_lab,
+            scripted=self._scripted(entry),
+            patience_s=10.0 if self.options.target else 1.0,
         )
+
+    def _scripted(self, entry: Entry) -> ScriptedUpstream | None:
+        """Where a recorder sees the target's requests, it can answer them too."""
+        if self._recorder is None or not self.sees_upstream:
+            return None
+        if self._scripted_wire is None:
+            options = self.options
+            self._scripted_wire = self._stack.enter_context(
+                Wire(
+                    self._checked.target,
+                    api_key=options.api_key,
+                    model=self._checked.model,
+                    timeout_s=min(options.timeout_s, SCRIPTED_TIMEOUT_S),
+                    recorder=self._recorder,
+                    run_id=self.run_id,
+                    breaker=ScriptedBreaker(),
+                    on_exchange=self.exchanges.append,
+                )
+            )
+        return ScriptedUpstream(entry, self._scripted_wire, self._recorder, self.salts)
 
     def _engine_lab(self) -> WireLab | None:
         """Conversations straight to the engine: None without `--engine`, or where it cannot be spoken to."""
@@ -309,6 +345,7 @@ class Run:
             shape=cast(Literal["scaled", "full"], self.options.shape),
             sees_upstream=sees_upstream,
             prompt_token_cap=self.token_cap,
+            needs=NEEDS_ENGINE if sees_upstream and self.scripted_only else None,
         )
 
     @cached_property
@@ -342,6 +379,8 @@ class Run:
             facts.append(Fact(name="stopped", value=self._wire.breaker.reason))
         if self._engine_note:
             facts.append(Fact(name="engine", value=self._engine_note))
+        if self.scripted_only:
+            facts.append(Fact(name="recorder", value=f"scripted answers only: what {NEEDS_ENGINE} is not run"))
         if self._recorder is not None and self._recorder.notice:
             facts.append(Fact(name="recorder", value=self._recorder.notice))
         return tuple(facts)

@@ -7,7 +7,7 @@ from conformance.evidence.conversation import Sent
 from conformance.evidence.hotpair import Arm
 from conformance.evidence.pinned import Pinned, find_pinned, long_enough, one_constant
 from conformance.judgements.sections import pinned_section
-from conformance.judgements.verdict import Judging, cache_evidence_missing, confirming, upstream_prompts
+from conformance.judgements.verdict import Judging, cache_evidence_missing, confirming, evidence, upstream_prompts
 from conformance.observe.observed import Observed
 from conformance.verdicts import Change, Status, Table, Vantage, Verdict
 
@@ -176,6 +176,30 @@ def counts_move_with_the_prompt(observed: Observed) -> Verdict:
         f"{len(repeats)} exact repeats report {len(counts)} different counts, {min(counts):,} to {max(counts):,}",
         len(repeats),
     )
+
+
+def no_more_cached_than_sent(observed: Observed) -> Verdict:
+    """PIN-04: an answer's cached count is at most its prompt. A host tier may load all of it, so equal is no fault."""
+    judging = Judging("PIN-04", observed.entry, Vantage.CLIENT)
+    _ = observed.arms, observed.streams
+    counted = [(e, p, c) for e in observed.exchanges if e.ok for p, c in [(e.usage.prompt, e.usage.cached)]
+               if p is not None and c is not None]  # fmt: skip
+    n = len(counted)
+    above = [(e, p, c) for e, p, c in counted if c > p]
+    if above:
+        exchange, prompt, cached = above[0]
+        return judging.says(
+            Status.FAIL,
+            f"{len(above)} of {n} answers report more cached tokens than their prompt has: {cached:,} of {prompt:,}",
+            n,
+            code="cached-above-prompt",
+            tables=(Table("answers above their prompt", ("prompt", "cached"), tuple((p, c) for _, p, c in above[:12])),),
+            excerpts=(evidence("first such answer", exchange, observed),),
+        )
+    if missing := cache_evidence_missing(observed, judging):
+        return missing
+    highest = max((c / p for _, p, c in counted if p), default=0.0)
+    return judging.passes(f"at most {highest:.1%} of a prompt is reported as cached, over {n} answers", n)
 
 
 def _repeat_table(observed: Observed) -> Table:

@@ -12,8 +12,11 @@ from conformance.evidence.conversation import Extra, Sent
 from conformance.evidence.hotpair import Arm, run_arms
 from conformance.evidence.qualify import CacheState, Qualification, granularity, is_hit, qualify
 from conformance.evidence.thresholds import Thresholds
+from conformance.observe.counting import Counted, count_and_send
 from conformance.observe.lab import WireConversation, WireLab
 from conformance.observe.plan import IDENTICAL_REQUESTS, Plan
+from conformance.observe.scripted import ScriptedUpstream
+from conformance.observe.trouble import Trouble
 from conformance.verdicts import Entry
 from conformance.wire.exchange import Exchange
 
@@ -86,6 +89,8 @@ class Observed:
         pause_s: float = 0.0,
         needs: str = "needs a recorder: --upstream-listen HOST:PORT with --engine URL",
         engine_lab: Callable[[], WireLab | None] = lambda: None,
+        scripted: ScriptedUpstream | None = None,
+        patience_s: float = 1.0,
     ) -> None:
         self.entry = entry
         self.lab = lab
@@ -94,6 +99,8 @@ class Observed:
         self.pause_s = pause_s
         self._engine_lab = engine_lab
         self.needs_recorder = needs
+        self.scripted = scripted  # None: no recorder answers in the engine's place
+        self._patience_s = patience_s
         self._rng = rng
         self._dialects = dialects
         self._arms: Arms | None = None
@@ -333,6 +340,16 @@ class Observed:
     def dialects(self) -> DialectPair | None:
         """The same text on both entries; None where the target has only one."""
         return self._dialects()
+
+    @cached_property
+    def counting(self) -> tuple[Counted, ...]:
+        """Requests counted by count_tokens first and then sent; Messages only."""
+        return count_and_send(self.lab)
+
+    @cached_property
+    def trouble(self) -> Trouble | None:
+        """One client's trouble beside another's request; None without scripted answers."""
+        return Trouble(self.scripted, self._patience_s) if self.scripted is not None else None
 
     @property
     def conversations(self) -> list[WireConversation]:

@@ -132,6 +132,20 @@ class Wire:
         self._account(exchange, reply)
         return exchange
 
+    def ask(self, path: str, body: Mapping[str, Any]) -> Reply:
+        """POST `body` to a path that is no entry, e.g. count_tokens; the answer's body comes as it is.
+
+        Trouble on the wire gives a reply of status 0 or is raised, as `send` does it.
+        """
+        self.breaker.check()
+        content = dumps({**body, "model": self.model})
+        self.sent_requests += 1
+        self._raw = self._raw or RawClient(self.endpoint)
+        try:
+            return self._raw.ask(path, content)
+        except Exception as exc:
+            return self._no_answer(exc, body, content)
+
     def _marked(self, headers: Mapping[str, str]) -> dict[str, str]:
         """The caller's headers by lower-case name; none of them hides that the traffic is synthetic."""
         own = {name.lower(): value for name, value in headers.items()}
