@@ -238,7 +238,6 @@ class Recorder:
         finally:
             await response.aclose()
 
-
     async def _play(self, script: Script, token: str, slot: _Slot | None, sending: _Sending) -> None:
         async def start(status: int, headers: RawHeaders) -> None:
             if slot is not None:

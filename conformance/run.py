@@ -17,9 +17,10 @@ from conformance.evidence.thresholds import THRESHOLDS
 from conformance.observe.lab import Salts, WireLab
 from conformance.observe.observed import DialectPair, Observed
 from conformance.observe.plan import Plan, plan_for
-from conformance.options import RunOptions
-from conformance.pair import ALIAS, check_fault, embedded_pair, engine_config
 from conformance.observe.scripted import ScriptedBreaker, ScriptedUpstream, hello
+from conformance.observe.usage_scripts import NOT_WHEN_QUICK
+from conformance.options import Budget, RunOptions
+from conformance.pair import ALIAS, check_fault, embedded_pair, engine_config
 from conformance.preflight import Preflight, check_target, preflight_token
 from conformance.recorder import Recorder, relay
 from conformance.redact import public_url
@@ -301,7 +302,8 @@ class Run:
                     on_exchange=self.exchanges.append,
                 )
             )
-        return ScriptedUpstream(entry, self._scripted_wire, self._recorder, self.salts)
+        without = NOT_WHEN_QUICK if self.options.budget is Budget.QUICK else ()
+        return ScriptedUpstream(entry, self._scripted_wire, self._recorder, self.salts, without=without)
 
     def _engine_lab(self) -> WireLab | None:
         """Conversations straight to the engine: None without `--engine`, or where it cannot be spoken to."""

@@ -193,7 +193,9 @@ def no_more_cached_than_sent(observed: Observed) -> Verdict:
             f"{len(above)} of {n} answers report more cached tokens than their prompt has: {cached:,} of {prompt:,}",
             n,
             code="cached-above-prompt",
-            tables=(Table("answers above their prompt", ("prompt", "cached"), tuple((p, c) for _, p, c in above[:12])),),
+            tables=(
+                Table("answers above their prompt", ("prompt", "cached"), tuple((p, c) for _, p, c in above[:12])),
+            ),
             excerpts=(evidence("first such answer", exchange, observed),),
         )
     if missing := cache_evidence_missing(observed, judging):

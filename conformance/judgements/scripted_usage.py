@@ -13,7 +13,15 @@ from conformance.judgements.scripted import unplayed, without_recorder, witnesse
 from conformance.judgements.verdict import Judging, evidence
 from conformance.observe.observed import Observed
 from conformance.observe.scripted import Played
-from conformance.observe.usage_case import FORMS, Reading, UsageCase, allows, chat_fields, fits, is_count, messages_fields
+from conformance.observe.usage_case import (
+    Reading,
+    UsageCase,
+    allows,
+    chat_fields,
+    fits,
+    is_count,
+    messages_fields,
+)
 from conformance.observe.usage_scripts import CASES_BY_NAME, USAGE_CASES
 from conformance.observe.usage_values import PLAIN_CONTROL, PROMPT, STREAM_CONTROL
 from conformance.verdicts import Cell, Entry, Status, Table, Vantage, Verdict
@@ -50,18 +58,17 @@ class Answer:
     @property
     def extra_in_control(self) -> int | None:
         """How much the sane case's total is above the prompt: 0, the cached tokens once more, or None for neither."""
-        total = total_of(self.control)
+        total, read = total_of(self.control), self.control["read"]
         if total == PROMPT:
             return 0
-        return self.control["read"] if is_count(self.control["read"]) and total == PROMPT + self.control["read"] else None
+        return read if isinstance(read, int) and total == PROMPT + read else None
 
 
 def total_of(got: Fields) -> int | None:
     """input + read + created, absent parts counting 0; None when a part is no integer."""
     parts = [got[name] for name in ("input", "read", "created") if got[name] is not None]
-    if not parts or any(isinstance(p, bool) or not isinstance(p, int) for p in parts):
-        return None
-    return sum(parts)
+    counts = [part for part in parts if isinstance(part, int) and not isinstance(part, bool)]
+    return sum(counts) if counts and len(counts) == len(parts) else None
 
 
 def never_below_zero(observed: Observed) -> Verdict:
@@ -75,25 +82,26 @@ def never_below_zero(observed: Observed) -> Verdict:
             return "the parts contradict each other"
         return None
 
-    return _judge(observed, "USE-02", check, code="below-zero", passed="no count falls below 0, and the parts agree",
-                  gate=("input", "read"))  # fmt: skip
+    passed = "no count falls below 0, and the parts agree"
+    return _judge(observed, "USE-02", check, code="below-zero", passed=passed, gate=("input", "read"))
 
 
 def unknown_is_not_zero(observed: Observed) -> Verdict:
     """USE-03: what the upstream did not report is absent; a 0 it did report is 0."""
 
+    field = "read" if observed.entry is Entry.MESSAGES else "cached"
+
     def check(answer: Answer) -> str | None:
-        for name in ("read", "cached"):
-            allowed = answer.readings[0].get(name)
-            if allowed is None or allows(allowed, answer.got.get(name)):
-                continue
-            got = answer.got.get(name)
-            if got is None:
-                return "a reported 0 is left out"
-            return f"{got} cached tokens where the upstream told nothing" if None in allowed else f"0 became {got}"
+        allowed, got = answer.readings[0][field], answer.got[field]
+        if not allows(allowed, got):
+            if None in allowed:
+                return f"{_json(got)} cached tokens where the upstream told nothing"
+            if answer.right_in_control(field):
+                return "a reported 0 is left out" if got is None else f"a reported 0 became {_json(got)}"
         return None if not answer.got.get("created") else f"{answer.got['created']} written tokens nobody reported"
 
-    return _judge(observed, "USE-03", check, code="invented", passed="unknown counts stay unknown, a reported 0 stays 0")
+    passed = "unknown counts stay unknown, a reported 0 stays 0"
+    return _judge(observed, "USE-03", check, code="invented", passed=passed, gate=(field,))
 
 
 def reads_hit_and_miss(observed: Observed) -> Verdict:
@@ -106,8 +114,8 @@ def reads_hit_and_miss(observed: Observed) -> Verdict:
             return f"cache read is {answer.got['read']}"
         return None
 
-    return _judge(observed, "USE-04", check, code="hit-and-miss", passed="hits are read, and a miss is no write",
-                  gate=("read",))  # fmt: skip
+    passed = "hits are read, and a miss is no write"
+    return _judge(observed, "USE-04", check, code="hit-and-miss", passed=passed, gate=("read",))
 
 
 def creation_counted_once(observed: Observed) -> Verdict:
@@ -155,8 +163,8 @@ def output_is_complete(observed: Observed) -> Verdict:
             return None
         return f"{answer.got['output']} output tokens"
 
-    return _judge(observed, "USE-10", check, code="output-incomplete", passed="output tokens include reasoning",
-                  gate=("output",))  # fmt: skip
+    passed = "output tokens include reasoning"
+    return _judge(observed, "USE-10", check, code="output-incomplete", passed=passed, gate=("output",))
 
 
 def last_usage_chunk_holds(observed: Observed) -> Verdict:
@@ -168,8 +176,8 @@ def last_usage_chunk_holds(observed: Observed) -> Verdict:
         wrong = [name for name in judged if not _fits(answer, (name,))]
         return f"{wrong[0]} is {_json(answer.got[wrong[0]])}" if wrong else None
 
-    return _judge(observed, "STR-05", check, code="usage-chunk-missed", passed="the last usage of a stream is reported",
-                  gate=fields)  # fmt: skip
+    passed = "the last usage of a stream is reported"
+    return _judge(observed, "STR-05", check, code="usage-chunk-missed", passed=passed, gate=fields)
 
 
 def survives_missing_usage(observed: Observed) -> Verdict:
@@ -193,8 +201,13 @@ def chat_usage_is_kept(observed: Observed) -> Verdict:
         return f"{wrong[0]} is {_json(answer.got[wrong[0]])}" if wrong else None
 
     cases = tuple(c for c in USAGE_CASES if c.chat and c.rule in ("USE-01", "USE-02", "USE-04", "USE-10"))
-    return _judge(observed, "USE-05", check, code="usage-rewritten", passed="chat usage arrives as the upstream sent it",
-                  cases=cases)  # fmt: skip
+    passed = "chat usage arrives as the upstream sent it"
+    return _judge(observed, "USE-05", check, code="usage-rewritten", passed=passed, cases=cases)
+
+
+def _control(case: UsageCase) -> UsageCase:
+    sane = PLAIN_CONTROL if case.form == "plain" else STREAM_CONTROL
+    return CASES_BY_NAME[case.control or sane]
 
 
 def _fits(answer: Answer, fields: Sequence[str] | None = None) -> bool:
@@ -220,11 +233,10 @@ def _judge(
     chat = observed.entry is Entry.CHAT
     if cases is None:
         cases = tuple(c for c in USAGE_CASES if c.rule == rule and (c.chat if chat else c.messages))
-    controls = {form: scripted.usage(CASES_BY_NAME[name]) for form, name in zip(FORMS, (PLAIN_CONTROL, STREAM_CONTROL), strict=True)}
     played = scripted.usages(cases)
     if nothing := unplayed(judging, [p for _, p in played]):
         return nothing
-    answers = [Answer(observed.entry, case, p, controls[case.form]) for case, p in played if p.reached]
+    answers = [Answer(observed.entry, case, p, scripted.usage(_control(case))) for case, p in played if p.reached]
     problems = [(answer, problem) for answer in answers if (problem := _problem(answer, check)) is not None]
     table = Table("scripted upstream usages", _COLUMNS, tuple(_row(a) for a, _ in problems[:12]))
     n = len(answers)
@@ -232,7 +244,7 @@ def _judge(
         answer, problem = problems[0]
         return judging.says(
             Status.FAIL,
-            f"{len(problems)} of {n} upstream usages are misreported: {answer.case.name}: {problem} ({answer.case.why})",
+            f"{len(problems)} of {n} usages are misreported: {answer.case.name}: {problem} ({answer.case.why})",
             n,
             code=code,
             tables=(table,),
@@ -258,7 +270,9 @@ def _row(answer: Answer) -> tuple[Cell, ...]:
     case = answer.case
     says = " then ".join(_json(usage) for usage in case.usages) or "nothing"
     honest = " or ".join(
-        ", ".join(f"{name} {'/'.join('absent' if v is None else str(v) for v in allowed)}" for name, allowed in r.items())
+        ", ".join(
+            f"{name} {'/'.join('absent' if v is None else str(v) for v in allowed)}" for name, allowed in r.items()
+        )
         for r in answer.readings
     )
     exchange = answer.played.exchange

@@ -39,7 +39,7 @@ class Told:
 
 
 def errors_are_passed_on(observed: Observed) -> Verdict:
-    """ERR-01: an upstream error keeps its status and Retry-After, in the client's dialect, tried once or little more."""
+    """ERR-01: an upstream error keeps its status and Retry-After, in the client's dialect, and is no retry storm."""
     judging = Judging("ERR-01", observed.entry, Vantage.UPSTREAM)
     scripted = observed.scripted
     if scripted is None:
@@ -150,7 +150,9 @@ def trouble_stays_ones_own(observed: Observed) -> Verdict:
             tables=(_beside_table(beside),),
         )
     if not beside.free:
-        return judging.undecided("a request beside a hung call was not answered at all", n, tables=(_beside_table(beside),))
+        return judging.undecided(
+            "a request beside a hung call was not answered at all", n, tables=(_beside_table(beside),)
+        )
     return _after_failure(observed, judging, trouble, n)
 
 

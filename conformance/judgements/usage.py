@@ -239,7 +239,7 @@ def chat_parts_agree(observed: Observed) -> Verdict:
         return judging.undecided(f"only {judged} answers report prompt, completion and total tokens", judged)
     if not wrong:
         return judging.passes(f"the total is prompt + completion in all {judged} answers", judged)
-    prompt, cached, output, total = rows[0]
+    prompt, _, output, total = rows[0]
     return judging.says(
         Status.FAIL,
         f"{len(wrong)} of {judged} answers do not add up: {prompt} + {output} is reported as {total} in all",

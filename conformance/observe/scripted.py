@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,7 @@ class ScriptedBreaker(Breaker):
 
     def note(self, *, status: int, failure: FailureKind | None, seconds: float, retry_after: str | None = None) -> None:
         """Take one finished request into account."""
-        silent = "timeout" if failure == "timeout" else None
+        silent: FailureKind | None = "timeout" if failure == "timeout" else None
         super().note(status=status, failure=silent, seconds=0.0 if silent is None else seconds, retry_after=retry_after)
 
 
@@ -57,18 +57,22 @@ class Played:
 
 
 class ScriptedUpstream:
-    """Plays scripts to one entry of the target. Each is sent once and kept by its name.
+    """Plays scripts to one entry of the target. Each is sent once and kept by its name; usages named in `without` are
+    left out.
 
     `wire` must be one whose breaker expects failures (`ScriptedBreaker`). Raises SendingStopped when the target has
     fallen silent.
     """
 
-    def __init__(self, entry: Entry, wire: Wire, recorder: Recorder, salts: Salts) -> None:
+    def __init__(
+        self, entry: Entry, wire: Wire, recorder: Recorder, salts: Salts, *, without: Collection[str] = ()
+    ) -> None:
         self.entry = entry
         self.wire = wire
         self.recorder = recorder
         self.salts = salts
         self.seconds: list[float] = []  # what each answer took
+        self._without = without
         self._played: dict[str, Played] = {}
 
     def usage(self, case: UsageCase) -> Played:
@@ -77,7 +81,7 @@ class ScriptedUpstream:
 
     def usages(self, cases: Sequence[UsageCase]) -> list[tuple[UsageCase, Played]]:
         """The cases that the target's upstream can say, played."""
-        found = [(case, self.usage(case)) for case in cases]
+        found = [(case, self.usage(case)) for case in cases if case.name not in self._without]
         return [(case, played) for case, played in found if not played.native or case.native is not None]
 
     def play(
@@ -94,7 +98,10 @@ class ScriptedUpstream:
             token, word = self.prepare(reply)
             try:
                 exchange = self.wire.send(
-                    self.entry, self.body(token, stream=stream, tools=tools) | dict(more or {}), stream=stream, via="raw"
+                    self.entry,
+                    self.body(token, stream=stream, tools=tools) | dict(more or {}),
+                    stream=stream,
+                    via="raw",
                 )
             finally:
                 self.recorder.scripts.drop(token)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from conformance.scripting.chat import At
@@ -44,7 +44,7 @@ class UsageCase:
 
     No two cases have the same class: `shape` (which members the usage has), `kind` (how their values are), `at` (where
     in the answer) and `form`. `messages` and `chat` list all legitimate readings; empty: not judged on that entry.
-    `judged` are the fields `rule` looks at. `native` is the same report as an upstream speaking Messages would give
+    `native` is the same report as an upstream speaking Messages would give
     it, None where that dialect cannot say it. Authorities are keys of `rules.toml`.
     """
 
@@ -57,11 +57,11 @@ class UsageCase:
     usages: tuple[Any, ...]
     messages: tuple[Reading, ...] = ()
     chat: tuple[Reading, ...] = ()
-    judged: tuple[str, ...]
     authority: tuple[str, ...]
     why: str
     native: Mapping[str, Any] | None = None
-    reasoning: bool = field(default=False)  # the answer carries reasoning text too
+    reasoning: bool = False  # the answer carries reasoning text too
+    control: str | None = None  # the case that must be right for this one to tell something; None: the form's sane one
 
     @property
     def position(self) -> str:
@@ -86,7 +86,7 @@ def messages_fields(usage: Usage) -> dict[str, Any]:
 
 
 def chat_fields(usage: Usage) -> dict[str, Any]:
-    """The fields of a reading as a chat client got them; cached tokens in OpenAI's place or, failing that, DeepSeek's."""
+    """The fields of a reading as a chat client got them; cached tokens in OpenAI's place or else in DeepSeek's."""
     raw = usage.raw
     cached = object_of(raw.get("prompt_tokens_details")).get("cached_tokens")
     return {

@@ -99,7 +99,9 @@ def _call_chunks(content: Content) -> list[Json]:
     for index, call in enumerate(content.calls):
         first, *rest = _halves(call.arguments) or [""]
         function = {"name": call.name, "arguments": first}
-        heads.append(_chunk({"tool_calls": [{"index": index, "id": call.id, "type": "function", "function": function}]}))
+        heads.append(
+            _chunk({"tool_calls": [{"index": index, "id": call.id, "type": "function", "function": function}]})
+        )
         tails += [_chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]}) for piece in rest]
     return heads + tails
 
@@ -129,4 +131,7 @@ def _placed(body: list[Json], end: list[Json], usages: list[Any], at: At) -> lis
         case At.EVERY:
             whole = body + end
             last = len(whole) - 1
-            return [chunk | {"usage": usages[min(i * len(usages) // last, len(usages) - 1)]} for i, chunk in enumerate(whole)]
+            return [
+                chunk | {"usage": usages[min(i * len(usages) // last, len(usages) - 1)]}
+                for i, chunk in enumerate(whole)
+            ]

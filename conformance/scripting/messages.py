@@ -75,9 +75,9 @@ def _blocks(content: Content) -> list[Json]:
         blocks.append({"type": "thinking", "thinking": content.reasoning, "signature": ""})
     if content.text:
         blocks.append({"type": "text", "text": content.text})
-    for call in content.calls:
-        blocks.append({"type": "tool_use", "id": call.id, "name": call.name, "input": loads_or_none(call.arguments)})
-    return blocks
+    return blocks + [
+        {"type": "tool_use", "id": c.id, "name": c.name, "input": loads_or_none(c.arguments)} for c in content.calls
+    ]
 
 
 def _opened(block: Json) -> tuple[Json, Json]:
