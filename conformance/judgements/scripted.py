@@ -9,8 +9,6 @@ from conformance.observe.observed import Observed
 from conformance.observe.scripted import Played
 from conformance.verdicts import Verdict
 
-NEEDS_RECORDER = "needs a recorder: --upstream-listen, and a channel of the gateway pointed at it"
-
 
 def unplayed(judging: Judging, played: Iterable[Played]) -> Verdict | None:
     """A verdict when no script reached its request, else None."""
@@ -31,4 +29,4 @@ def witnessed(played: Played) -> bool:
 
 def without_recorder(observed: Observed, judging: Judging) -> Verdict | None:
     """A verdict where no recorder can answer in the engine's place, else None."""
-    return None if observed.scripted is not None else judging.not_run(NEEDS_RECORDER)
+    return None if observed.scripted is not None else judging.not_run(observed.needs_recorder)
