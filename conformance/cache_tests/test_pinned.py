@@ -27,5 +27,5 @@ def test_cached_counts_move_with_the_prompt(observed: Observed, judge: Judge) ->
 
 @rule("PIN-04")
 def test_no_more_is_cached_than_was_sent(observed: Observed, judge: Judge) -> None:
-    """Every answer of the growing sessions, plain and streamed: what was cached is a part of what was sent."""
+    """Every answer so far, cold or warm, plain or streamed: its cached part is a part of its prompt."""
     judge(pinned.no_more_cached_than_sent(observed))

@@ -179,29 +179,32 @@ def counts_move_with_the_prompt(observed: Observed) -> Verdict:
 
 
 def no_more_cached_than_sent(observed: Observed) -> Verdict:
-    """PIN-04: an answer's cached count is at most its prompt. A host tier may load all of it, so equal is no fault."""
+    """PIN-04: an answer's cached count is at most its prompt (vLLM always computes at least one token)."""
     judging = Judging("PIN-04", observed.entry, Vantage.CLIENT)
-    _ = observed.arms, observed.streams
-    counted = [(e, p, c) for e in observed.exchanges if e.ok for p, c in [(e.usage.prompt, e.usage.cached)]
-               if p is not None and c is not None]  # fmt: skip
-    n = len(counted)
-    above = [(e, p, c) for e, p, c in counted if c > p]
+    _ = observed.arms, observed.streams  # growing turns, and every form of answer
+    counted = [
+        (e, e.usage.prompt, e.usage.cached)
+        for e in observed.exchanges
+        if e.ok and e.usage.prompt is not None and e.usage.cached is not None
+    ]
+    above = [(e, prompt, cached) for e, prompt, cached in counted if cached > prompt]
     if above:
         exchange, prompt, cached = above[0]
         return judging.says(
             Status.FAIL,
-            f"{len(above)} of {n} answers report more cached tokens than their prompt has: {cached:,} of {prompt:,}",
-            n,
+            f"{len(above)} of {len(counted)} answers report more cached tokens than the prompt has: "
+            f"e.g. {cached:,} of {prompt:,}",
+            len(counted),
             code="cached-above-prompt",
-            tables=(
-                Table("answers above their prompt", ("prompt", "cached"), tuple((p, c) for _, p, c in above[:12])),
-            ),
+            tables=(Table("answers above their prompt", ("prompt", "cached"), tuple(row[1:] for row in above[:12])),),
             excerpts=(evidence("first such answer", exchange, observed),),
         )
     if missing := cache_evidence_missing(observed, judging):
         return missing
-    highest = max((c / p for _, p, c in counted if p), default=0.0)
-    return judging.passes(f"at most {highest:.1%} of a prompt is reported as cached, over {n} answers", n)
+    warmest = max(cached / prompt for _, prompt, cached in counted if prompt)
+    return judging.passes(
+        f"at most {warmest:.1%} of a prompt is reported as cached, over {len(counted)} answers", len(counted)
+    )
 
 
 def _repeat_table(observed: Observed) -> Table:

@@ -11,6 +11,7 @@ from ..seams import JSONObject, Mutations
 
 _STORM = 6
 _COOLING = 2
+_COOL = "channel_cools_down"
 _BYTES_PER_TOKEN = 4
 
 
@@ -65,7 +66,7 @@ class CoolsDown(Mutations):
     """After an upstream error the next two requests are turned away."""
 
     def upstream_error(self, error: GatewayError, shared: MutableMapping[str, Any]) -> GatewayError:
-        if error.status == 429 or (error.status >= 500 and not shared.get("cooling")):
+        if error.code != _COOL and (error.status == 429 or error.status >= 500):
             shared["cooling"] = _COOLING
         return error
 
@@ -73,7 +74,7 @@ class CoolsDown(Mutations):
     async def calling(self, shared: MutableMapping[str, Any]) -> AsyncGenerator[None]:
         if shared.get("cooling"):
             shared["cooling"] -= 1
-            raise GatewayError(503, "the channel cools down")
+            raise GatewayError(503, "the channel cools down", code=_COOL)
         yield
 
 

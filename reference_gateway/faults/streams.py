@@ -95,8 +95,8 @@ class FirstUsageWins(Mutations):
     def chat_chunk(self, chunk: JSONObject) -> JSONObject:
         if not isinstance(chunk.get("usage"), dict):
             return chunk
-        self._first = self._first or chunk["usage"]
-        return {**chunk, "usage": self._first}
+        first = self._first = self._first or chunk["usage"]
+        return chunk if chunk["usage"] is first else {**chunk, "usage": first}
 
 
 class UsageWithChoicesMissed(Mutations):

@@ -216,14 +216,13 @@ class ReasoningDropped(Mutations):
 
 
 class CachedTwice(Mutations):
-    """Streamed to chat clients, cached tokens are counted twice."""
+    """Streamed to a chat client, cached tokens are counted twice."""
 
     def chat_chunk(self, chunk: JSONObject) -> JSONObject:
-        usage = chunk.get("usage")
-        counts = read_counts(usage)
-        if not isinstance(usage, dict) or not counts.cached:
+        counts = read_counts(chunk.get("usage"))
+        if not counts.cached:
             return chunk
-        return {**chunk, "usage": _with_cached(usage, 2 * counts.cached)}
+        return {**chunk, "usage": _with_cached(chunk["usage"], 2 * counts.cached)}
 
 
 class EstimateInput(Mutations):
