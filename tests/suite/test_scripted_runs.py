@@ -1,4 +1,4 @@
-"""Whole runs with scripts only, on gateways the suite did not start: nothing honest is accused, nothing is passed unseen."""
+"""Runs with scripts only, on gateways the suite did not start: nothing honest is accused, nothing passes unseen."""
 
 from __future__ import annotations
 

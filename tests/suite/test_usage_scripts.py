@@ -1,4 +1,4 @@
-"""The table of scripted usages: enough of them, each of its own class, each with its authority, and all of them right."""
+"""The table of scripted usages: enough of them, each of its own class and with its authority, and all of them right."""
 
 from __future__ import annotations
 
