@@ -262,7 +262,8 @@ def _problem(answer: Answer, check: Check) -> str | None:
     exchange = answer.played.exchange
     if not exchange.ok:
         # A target that cannot answer the sane case either has another trouble than this usage.
-        return f"the answer is lost: {exchange.error}" if answer.control_answered else None
+        refused = answer.case.may_refuse or not answer.control_answered
+        return None if refused else f"the answer is lost: {_cut(exchange.error or '')}"
     return check(answer) if witnessed(answer.played) else None
 
 

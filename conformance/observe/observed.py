@@ -358,6 +358,8 @@ class Observed:
     def own_text(self, text: str) -> bool:
         """True when `text` is part of what the suite itself sent."""
         wanted = text.strip()
+        if self.scripted is not None and self.scripted.own_text(wanted):
+            return True
         sessions = {id(c.session): c.session for c in self.lab.conversations}
         if any(wanted in fragment.text for s in sessions.values() for fragment in s.fragments()):
             return True

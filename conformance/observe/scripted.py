@@ -24,6 +24,10 @@ TOOLS = ("look_up", "list_files")
 """Names of the tools that scripted calls use; requests that may be answered with calls declare them."""
 
 
+ASKED = "Say the word."
+_ABOUT = {name: f"Runs {name} on a path." for name in TOOLS}
+
+
 class ScriptedBreaker(Breaker):
     """Stops when the target falls silent; errors and cut streams are what scripts are for."""
 
@@ -73,6 +77,7 @@ class ScriptedUpstream:
         self.salts = salts
         self.seconds: list[float] = []  # what each answer took
         self._without = without
+        self._own: list[str] = []
         self._played: dict[str, Played] = {}
 
     def usage(self, case: UsageCase) -> Played:
@@ -113,15 +118,22 @@ class ScriptedUpstream:
         """A fresh token whose requests get `reply`, and the word of its answer. The caller drops the token."""
         token = self.salts.fresh()
         word = f"w{token[:8]}"
-        self.recorder.scripts.put(token, reply(word))
+        answer = reply(word)
+        self.recorder.scripts.put(token, answer)
+        scripts = (*answer.chat, *answer.messages)
+        self._own += [f"{token} {ASKED}", *(script.body.decode("utf-8", "replace") for script in scripts)]
         return token, word
+
+    def own_text(self, text: str) -> bool:
+        """True when `text` is part of a scripted request or answer."""
+        return any(text in own for own in (*self._own, *_ABOUT.values()))
 
     def body(self, token: str, *, stream: bool, tools: bool = False) -> dict[str, Any]:
         """A short request that carries `token`; streamed chat clients ask for usage."""
         body: dict[str, Any] = {
             "model": self.wire.model,
             "max_tokens": MAX_TOKENS,
-            "messages": [{"role": "user", "content": f"{token} Say the word."}],
+            "messages": [{"role": "user", "content": f"{token} {ASKED}"}],
         }
         if stream and self.entry is Entry.CHAT:
             body["stream_options"] = {"include_usage": True}
@@ -156,7 +168,7 @@ def hello() -> ScriptedReply:
 
 def _tool(entry: Entry, name: str) -> dict[str, Any]:
     schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
-    about = f"Runs {name.replace('_', ' ')} on a path."
+    about = _ABOUT[name]
     if entry is Entry.MESSAGES:
         return {"name": name, "description": about, "input_schema": schema}
     return {"type": "function", "function": {"name": name, "description": about, "parameters": schema}}

@@ -61,6 +61,7 @@ class UsageCase:
     why: str
     native: Mapping[str, Any] | None = None
     reasoning: bool = False  # the answer carries reasoning text too
+    may_refuse: bool = False  # no upstream's schema allows it: refusing the whole answer is honest too
     control: str | None = None  # the case that must be right for this one to tell something; None: the form's sane one
 
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.observe.usage_case import ABSENT, ANY, UsageCase, reading
+from conformance.observe.usage_case import ABSENT, UsageCase, reading
 from conformance.observe.usage_scripts_odd import ODD, OUTPUT
 from conformance.observe.usage_scripts_streams import STREAMED
 from conformance.observe.usage_values import (
@@ -84,26 +84,6 @@ BELOW_ZERO = (
         messages=(reading(input=0, read=(ABSENT, 0, 900), created=NO_CREATION, output=50),),
         authority=("INV",),
         why="0 - 900 is no count",
-    ),
-    UsageCase(
-        name="cached-negative",
-        rule="USE-02",
-        shape="details.cached_tokens",
-        kind="cached < 0",
-        usages=(openai(cached=-5),),
-        messages=(reading(input=1000, read=(ABSENT, 0), created=NO_CREATION, output=50),),
-        authority=("INV",),
-        why="a negative count is unknown, or none",
-    ),
-    UsageCase(
-        name="completion-negative",
-        rule="USE-02",
-        shape="details.cached_tokens",
-        kind="completion < 0",
-        usages=(openai(completion=-1),),
-        messages=(reading(input=100, read=900, created=NO_CREATION, output=ANY),),
-        authority=("INV",),
-        why="output_tokens is a required count",
     ),
     UsageCase(
         name="parts-above-prompt",
@@ -317,7 +297,7 @@ USAGE_CASES: tuple[UsageCase, ...] = (
 
 NOT_WHEN_QUICK = frozenset(
     (
-        "prompt-zero", "cached-negative", "details-empty", "other-details", "all-hit", "hit-only", "hit-and-miss-alone",
+        "prompt-zero", "details-empty", "other-details", "all-hit", "hit-only", "hit-and-miss-alone",
         "prompt-missing", "completion-null", "total-missing", "fractions", "words", "booleans", "lists", "huge",
         "usage-list", "usage-text", "details-list", "zeros", "same-twice", "extra-then-null", "strings-stream",
         "completion-null-stream", "huger-stream", "usage-list-stream",

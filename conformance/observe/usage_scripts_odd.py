@@ -7,6 +7,9 @@ from typing import Any
 from conformance.observe.usage_case import ABSENT, ANY, UsageCase, reading
 from conformance.observe.usage_values import NO_CREATION, native, openai
 
+_REFUSABLE = frozenset(("fractions", "words", "booleans", "lists", "huger", "usage-list", "usage-text", "details-list"))
+"""Values that no upstream sends by its own schema. Null, missing, floats, strings and large numbers do occur."""
+
 
 def _odd(
     name: str, kind: str, usage: Any, why: str, *, shape: str = "details.cached_tokens", **values: Any
@@ -22,6 +25,7 @@ def _odd(
         messages=(reading(**honest),),
         authority=("AS",),
         why=why,
+        may_refuse=name in _REFUSABLE,
     )
 
 

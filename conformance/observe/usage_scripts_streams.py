@@ -261,6 +261,7 @@ EXTRAS = (
         ("AS",),
         "no machine integer holds it",
         _NOTHING,
+        may_refuse=True,
     ),
     _extra("usage-list-stream", "STR-06", "no usage object", "a list", [], ("AS",), "a list is no usage", _NOTHING),
     _extra(
@@ -275,6 +276,7 @@ EXTRAS = (
         (reading(prompt=1000, cached=900, completion=150, reasoning=100, total=1150),),
         reasoning=True,
         native=native(output_tokens=150),
+        may_refuse=True,
     ),
 )
 

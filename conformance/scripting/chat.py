@@ -47,7 +47,7 @@ def completion(content: Content, usage: Any = MISSING) -> Script:
 
 
 def chunks(content: Content, usages: Sequence[Any] = (), at: At = At.EXTRA) -> list[Json]:
-    """The chunks of a stream, without `[DONE]`. Parallel calls come interleaved, as vLLM's parsers send them."""
+    """The chunks of a stream, without `[DONE]`. Parallel calls come one after the other, told apart by their index."""
     body = [_chunk({"role": "assistant", "content": ""})]
     body += [_chunk({"reasoning_content": piece}) for piece in _halves(content.reasoning)]
     body += [_chunk({"content": piece}) for piece in _halves(content.text)]
@@ -95,15 +95,13 @@ def _halves(text: str) -> list[str]:
 
 
 def _call_chunks(content: Content) -> list[Json]:
-    heads, tails = [], []
+    found = []
     for index, call in enumerate(content.calls):
         first, *rest = _halves(call.arguments) or [""]
-        function = {"name": call.name, "arguments": first}
-        heads.append(
-            _chunk({"tool_calls": [{"index": index, "id": call.id, "type": "function", "function": function}]})
-        )
-        tails += [_chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]}) for piece in rest]
-    return heads + tails
+        head = {"index": index, "id": call.id, "type": "function", "function": {"name": call.name, "arguments": first}}
+        found.append(_chunk({"tool_calls": [head]}))
+        found += [_chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]}) for piece in rest]
+    return found
 
 
 def _placed(body: list[Json], end: list[Json], usages: list[Any], at: At) -> list[Json]:
