@@ -53,6 +53,9 @@ GROWTH_RULES = frozenset({"PFX-01", "PFX-02", "PIN-01"})
 SCRIPTED_TIMEOUT_S = 30.0
 """A scripted answer is there at once: whoever waits longer for one waits for a gateway that hangs."""
 
+PATIENCE_S = 2.0
+"""The least that is waited for a request beside a hung one; where answers took longer so far, 40 times as long."""
+
 NEEDS_ENGINE = "needs an engine behind the recorder: --engine URL"
 
 DUAL_BYTES = 5_000
@@ -281,7 +284,7 @@ class Run:
             needs=self._needs_recorder,
             engine_lab=self._engine_lab,
             scripted=self._scripted(entry),
-            patience_s=10.0 if self.options.target else 1.0,
+            patience_s=PATIENCE_S if self.options.target else 1.0,
         )
 
     def _scripted(self, entry: Entry) -> ScriptedUpstream | None:

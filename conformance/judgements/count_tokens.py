@@ -40,7 +40,7 @@ def count_is_near_the_total(observed: Observed) -> Verdict:
         return judging.says(
             Status.WARN, "an answer of count_tokens has no integer input_tokens", n, code="no-count", tables=(table,)
         )
-    known = [c for c in counted if c.total is not None]
+    known = [c for c in counted if c.total is not None and c.total >= 0]
     if not known:
         return judging.undecided(f"the real requests report no total: {counted[0].real.error}", n, tables=(table,))
     off = [c for c in known if _off(c)]

@@ -187,7 +187,7 @@ def no_more_cached_than_sent(observed: Observed) -> Verdict:
         for e in observed.exchanges
         if e.ok and e.usage.prompt is not None and e.usage.cached is not None
     ]
-    above = [(e, prompt, cached) for e, prompt, cached in counted if cached > prompt]
+    above = [(e, prompt, cached) for e, prompt, cached in counted if cached > prompt >= 0]
     if above:
         exchange, prompt, cached = above[0]
         return judging.says(

@@ -94,7 +94,7 @@ BELOW_ZERO = (
         messages=(
             reading(input=0, read=900, created=(100, 300), output=50),
             reading(input=0, read=(700, 900), created=300, output=50),
-            reading(input=100, read=900, created=NO_CREATION, output=50),
+            reading(input=(0, 100), read=900, created=NO_CREATION, output=50),
         ),
         authority=("INV", "AU"),
         why="the parts may be cut to the prompt, or the total raised to them",
