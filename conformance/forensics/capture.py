@@ -5,9 +5,10 @@
 
 A line (`prefixproof-capture/1`) is a JSON object: `capture`, `time` (seconds since 1970 UTC), `entry`, `model`,
 `client`, `user`, `conversation` (a hash of the first user message), `prompt_tokens`, `cached_tokens`,
-`completion_tokens`, and `parts`: a list of objects with `path`, `sha` (16 hex digits of SHA-256), `bytes` and, where they are known, `tokens`, `role` and
-`fields`. No text is written. `fields` are hashes of the values of Claude Code's attribution text, whose form is public.
-Short texts can be guessed from a plain hash: give a `secret`, kept for as long as lines are to be compared.
+`completion_tokens`, and `parts`: a list of objects with `path`, `sha` (16 hex digits of SHA-256), `bytes` and, where
+they are known, `tokens`, `role` and `fields`. No text is written. `fields` are hashes of the values of Claude Code's
+attribution text, whose form is public. Short texts can be guessed from a plain hash: give a `secret`, kept for as long
+as lines are to be compared.
 """
 
 from __future__ import annotations

@@ -76,6 +76,11 @@ class Appending:
         return (self.n * ab - a * b) / sqrt(spread) if spread > 1e-9 else 0.0
 
     @property
+    def refuted(self) -> bool:
+        """True when prompts often grow by less than the answer: it cannot be part of the next prompt."""
+        return self.n >= 30 and self.covered < 0.7 * self.n
+
+    @property
     def shown(self) -> bool:
         """True when steps cover the answers and go with them, far beyond chance (four standard errors)."""
         return self.n >= 30 and self.covered >= 0.9 * self.n and self.correlation * sqrt(self.n) >= 4

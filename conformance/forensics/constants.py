@@ -189,8 +189,8 @@ def _continuity(c: Constant) -> str:
         return "hashes of the messages show that these requests continue one another"
     if appending.shown:
         return (
-            f"prompts grew by what had been answered: in {appending.covered:,} of {appending.n:,} steps by at least the "
-            f"answer's length, and more after longer answers (correlation {appending.correlation:.2f})"
+            f"prompts grew by what had been answered: in {appending.covered:,} of {appending.n:,} steps by at least "
+            f"the answer's length, and more after longer answers (correlation {appending.correlation:.2f})"
         )
     if is_agent(c.stream.client):
         return f"{c.stream.client} is a coding client that appends to its conversations"
@@ -221,10 +221,16 @@ def _sizes(part: PathSeen) -> str:
 def _doubts(c: Constant) -> list[str]:
     runs = c.runs
     doubts = []
-    if not (runs.proven or c.stream.rising.appending.shown or is_agent(c.stream.client)):
+    appending = c.stream.rising.appending
+    if not runs.proven and appending.refuted:
         doubts.append(
-            "nothing shows that these requests continue one another (no capture, no lengths of answers that the prompts "
-            "grow by, no client known for it): batches sorted by size look the same"
+            f"in {appending.n - appending.covered:,} of {appending.n:,} steps prompts grew by less than the answer before: "
+            "these requests do not seem to continue one another, or the client drops most of its answers"
+        )
+    elif not (runs.proven or appending.shown or is_agent(c.stream.client)):
+        doubts.append(
+            "nothing shows that these requests continue one another (no capture, no lengths of answers that the "
+            "prompts grow by, no client known for it): batches sorted by size look the same"
         )
     elif not runs.proven and runs.runs < 2:
         doubts.append(

@@ -47,8 +47,8 @@ def _arithmetic(c: Constant) -> list[str]:
     naive = c.value / mean
     if abs(naive - total.rate) > 0.01:
         lines.append(
-            f"{c.value:,} / {mean:,.0f} (the mean prompt) would be {share(naive)}, which is not the hit rate: not every "
-            "request stands at the constant"
+            f"{c.value:,} / {mean:,.0f} (the mean prompt) would be {share(naive)}, which is not the hit rate: not "
+            "every request stands at the constant"
         )
     return lines
 
@@ -90,8 +90,8 @@ def _hidden_by_the_sum(log: Log, faults: list[Constant]) -> list[str]:
     if not faults:
         return []
     return [
-        f"the sum over everything is {rate(log.total.rate)} ({log.total.cached:,} / {log.total.prompt:,}): it describes "
-        "none of the streams"
+        f"the sum over everything is {rate(log.total.rate)} ({log.total.cached:,} / {log.total.prompt:,}): it "
+        "describes none of the streams"
     ]
 
 
@@ -101,7 +101,7 @@ def _removed_in_between(log: Log) -> list[str]:
         part = culprit(stream.parts) if stream.parts is not None and stream.parts.requests >= 12 else None
         if part is not None and stream.total.rate >= _GOOD:
             lines.append(
-                f"{stream.name()}: {part.path} varies in what was captured, and {rate(stream.total.rate)} is cached all "
-                "the same: something behind the capture takes it out"
+                f"{stream.name()}: {part.path} varies in what was captured, and {rate(stream.total.rate)} is cached "
+                "all the same: something behind the capture takes it out"
             )
     return lines[:6]

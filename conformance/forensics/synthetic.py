@@ -56,7 +56,7 @@ def day_after() -> list[Request]:
     """2026-08-18, part of a day: 54 requests, 83.09 %, none at 17,920; 5 x 0, 4 x 256, 3, 14 and 28 in bands."""
     rng = Random("after")
     warm = [48_000, 53_000, 58_500]
-    warm += [66_000 + 3_900 * i for i in range(11)]
+    warm += [67_200 + 3_900 * i for i in range(11)]
     turns = [(prompt, _floor(prompt - rng.randrange(900, 1_500))) for prompt in warm]
     turns += AFTER
     prompt = 129_700

@@ -60,8 +60,8 @@ def _verdict(report: Report, pinned: list[Finding], suspected: list[Finding]) ->
 
 
 _EXCUSED = {
-    Status.FLOOR: "On {entry} {requests:,} of {of:,} requests hit only the template floor ({value:,}): their prompts have "
-    "nothing else in common, or nothing is kept for them.",
+    Status.FLOOR: "On {entry} {requests:,} of {of:,} requests hit only the template floor ({value:,}): their prompts "
+    "have nothing else in common, or nothing is kept for them.",
     Status.LEGITIMATE: "On {entry} {requests:,} of {of:,} requests have exactly {value:,} cached, as they should: each "
     "opens a conversation of its own over the same front.",
     Status.UNDECIDED: "On {entry} {requests:,} of {of:,} requests have exactly {value:,} cached; nothing shows that "
@@ -74,10 +74,12 @@ def _told(f: Finding) -> str:
     if len(f.days) > 1:
         days = f"on {len(f.days)} days from {shown_day(f.days[0])} to {shown_day(f.days[-1])}"
     text = (
-        f"On {f.entry} ({f.model}, {f.client}) {days or 'the log'} exactly {f.value:,} tokens were cached in "
+        f"On {f.entry} ({f.model}, {f.client}) {days or 'in the log'} exactly {f.value:,} tokens were cached in "
         f"{f.requests:,} of {plural(f.of, 'request')} ({share(f.share)}) while prompts grew from {f.prompt_from:,} to "
         f"{f.prompt_to:,}."
     )
+    if f.onset.ended:
+        text += f" It has ended: the {f.onset.after_requests:,} requests after have {rate(f.onset.after_rate)}."
     if f.part is not None and f.part.field is not None:
         return f"{text} What varies is {f.part.path}, the value of `{f.part.field}`."
     if f.part is not None:
@@ -276,7 +278,7 @@ def _comparison(page: Page, c: Comparison) -> None:
     for group in c.groups:
         for name, side in (("before", group.before), ("after", group.after)):
             if side is not None:
-                rows.append((f"{group.entry}, {group.client}", name, *_side(side)))
+                rows.append((f"{group.client}, {group.entry}", name, *_side(side)))
     page.table(("", "", "requests", "hit rate", "median", "90 %", "cold"), rows)
     for group in c.groups:
         if group.alike is not None and group.before is not None and group.after is not None:
@@ -289,7 +291,9 @@ def _comparison(page: Page, c: Comparison) -> None:
     for gone in c.gone:
         text = f"pinned at {gone.value:,} on {gone.entry}, {gone.client}: {gone.before:,} before, {gone.after:,} after"
         if gone.rate_after:
-            text += f"; the prompts of after give {rate(gone.rate_after)}, pinned they would give {rate(gone.rate_if_pinned)}"
+            text += (
+                f"; its prompts of after give {rate(gone.rate_after)}, pinned they would {rate(gone.rate_if_pinned)}"
+            )
         if gone.alike is False:
             text += "; usage changed too, so compare with care"
         page.item(text)

@@ -17,18 +17,21 @@ class Page:
 
     def head(self, text: str) -> None:
         """A section begins."""
-        self._lines += ["", text, "-" * min(len(text), self.width)]
+        folded = textwrap.wrap(text, self.width, break_on_hyphens=False)
+        self._lines += ["", *folded, "-" * max(map(len, folded))]
 
     def line(self, text: str = "", indent: int = 0) -> None:
         """A paragraph, folded."""
         pad = " " * indent
-        self._lines += textwrap.wrap(text, self.width, initial_indent=pad, subsequent_indent=pad) or [""]
+        self._lines += textwrap.wrap(
+            text, self.width, initial_indent=pad, subsequent_indent=pad, break_on_hyphens=False
+        ) or [""]
 
     def item(self, text: str, mark: str = "- ", indent: int = 2) -> None:
         """A paragraph with a mark before it, its further lines under its text."""
         pad = " " * indent
         self._lines += textwrap.wrap(
-            text, self.width, initial_indent=pad + mark, subsequent_indent=pad + " " * len(mark)
+            text, self.width, initial_indent=pad + mark, subsequent_indent=pad + " " * len(mark), break_on_hyphens=False
         )
 
     def table(self, head: Sequence[str], rows: Sequence[Sequence[str]], indent: int = 2) -> None:

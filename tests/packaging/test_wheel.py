@@ -160,6 +160,6 @@ def test_the_command_uses_its_own_packages_whatever_else_is_on_the_path(python: 
 
 
 def test_the_other_commands_are_there(python: Path) -> None:
-    assert {"prefixproof", "prefixproof-engine", "prefixproof-gateway"} <= {
+    assert {"prefixproof", "prefixproof-engine", "prefixproof-gateway", "prefixproof-forensics"} <= {
         path.name for path in python.parent.iterdir()
     }
