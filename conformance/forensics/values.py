@@ -43,14 +43,14 @@ def whole(value: Any, what: str) -> int | None:
         number = int(value)
     elif isinstance(value, str) and _NUMBER.fullmatch(text := value.strip()):
         if not float(text).is_integer():
-            raise Skipped(f"{what} is no whole number")
+            raise Skipped(f"{what} are no whole number")
         number = int(text.partition(".")[0])
     else:
-        raise Skipped(f"{what} is no whole number")
+        raise Skipped(f"{what} are no whole number")
     if number < 0:
-        raise Skipped(f"{what} is negative")
+        raise Skipped(f"{what} are negative")
     if number > MOST_TOKENS:
-        raise Skipped(f"{what} is above {MOST_TOKENS:,}")
+        raise Skipped(f"{what} are above {MOST_TOKENS:,}")
     return number
 
 

@@ -92,7 +92,17 @@ def test_rows_of_new_api_that_are_no_evidence_are_skipped(change: dict[str, Any]
 def test_litellms_spend_logs_are_recognised() -> None:
     assert recognise(LITELLM_ROW).name == LITELLM.name
     request = read(LITELLM_ROW)
-    assert request[1:] == ("anthropic_messages", "llm-prime", "claude-cli/2.1.116", "ann", "s1", 106_667, 17_920, (), 412)
+    assert request[1:] == (
+        "anthropic_messages",
+        "llm-prime",
+        "claude-cli/2.1.116",
+        "ann",
+        "s1",
+        106_667,
+        17_920,
+        (),
+        412,
+    )
 
 
 @pytest.mark.parametrize(
