@@ -140,26 +140,30 @@ class Climbs:
         """One more request, in the order of time. True when it continued a conversation."""
         best: _Chain | None = None
         gap = 0
+        sign = -1 if self._falling else 1
         for chain in self._open:
-            if chain.session == session:
-                step = chain.last - prompt if self._falling else prompt - chain.last
-                if step == 0:
-                    chain.time = time  # the same request again
-                    return True
-                if step > 0 and (best is None or step < gap) and step <= max(_STEP, chain.last // _STEP_SHARE):
-                    best, gap = chain, step
+            last = chain.last
+            step = (prompt - last) * sign
+            if step < 0 or chain.session != session:
+                continue
+            if step == 0:
+                chain.time = time  # the same request again
+                return True
+            if (best is None or step < gap) and (step <= _STEP or step <= last // _STEP_SHARE):
+                best, gap = chain, step
         if best is None:
             self.starts += 1
             if len(self._open) >= _OPEN:
-                oldest = min(self._open, key=lambda chain: chain.time)
-                self._close(oldest)
-                self._open.remove(oldest)
+                self._close(self._open.pop(0))
             self._open.append(_Chain(session, prompt, time, cached, day, proven))
             self._open[-1].answer = answer
             return False
         if best.answer is not None:
             self.appending.add(best.answer, gap)
         best.answer = answer
+        if self._open[-1] is not best:
+            self._open.remove(best)
+            self._open.append(best)  # the one longest unused comes first
         self._continue(best, prompt, cached, time, day)
         return True
 

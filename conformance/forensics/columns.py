@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from conformance.forensics.request import NOT_GIVEN, Request, Skipped, Unreadable
+from conformance.forensics.request import DIMENSIONS, NOT_GIVEN, Request, Skipped, Unreadable
 from conformance.forensics.values import is_gap, moment, whole
 
 FIELDS = ("time", "entry", "model", "client", "user", "session", "prompt", "cached", "created", "answer")
@@ -37,6 +37,8 @@ class Columns:
         """The columns themselves."""
         return {path.partition(".")[0] for paths in self.paths.values() for path in paths} | _FLAGS
 
+
+_MOST_KEPT = 5_000
 
 _FLAGS = {"type", "status", "cache_hit", "other", "metadata"}
 
@@ -199,7 +201,7 @@ class RowReader:
         self._columns = columns
         self._offset = offset_s
         self._label = label
-        self._kept: dict[tuple[str, str], str] = {}
+        self._kept: dict[str, dict[str, str]] = {name: {} for name in DIMENSIONS}
         self._plain = {
             name: paths[0] for name, paths in columns.paths.items() if len(paths) == 1 and "." not in paths[0]
         }
@@ -255,18 +257,21 @@ class RowReader:
 
     def _name(self, row: Row, name: str) -> str:
         value = self._first(row, name)
+        known = self._kept[name]
+        if isinstance(value, str):
+            kept = known.get(value)
+            if kept is not None:
+                return kept
         if is_gap(value):
             return NOT_GIVEN
         text = value if isinstance(value, str) else str(value)
-        key = (name, text[:400])
-        kept = self._kept.get(key)
-        if kept is None:
-            if len(self._kept) > 20_000:
-                self._kept.clear()
-            kept = shown_name(name, text)
-            if name == "user" and kept != NOT_GIVEN:
-                kept = self._label(kept)
-            self._kept[key] = kept
+        kept = shown_name(name, text)
+        if name == "user" and kept != NOT_GIVEN:
+            kept = self._label(kept)
+        if len(text) <= 400:
+            if len(known) > _MOST_KEPT:
+                known.clear()
+            known[text] = kept
         return kept
 
     def _session(self, row: Row) -> str:

@@ -224,8 +224,8 @@ def _doubts(c: Constant) -> list[str]:
     appending = c.stream.rising.appending
     if not runs.proven and appending.refuted:
         doubts.append(
-            f"in {appending.n - appending.covered:,} of {appending.n:,} steps prompts grew by less than the answer before: "
-            "these requests do not seem to continue one another, or the client drops most of its answers"
+            f"in {appending.n - appending.covered:,} of {appending.n:,} steps prompts grew by less than the answer "
+            "before: these requests do not seem to continue one another, or the client drops most of its answers"
         )
     elif not (runs.proven or appending.shown or is_agent(c.stream.client)):
         doubts.append(

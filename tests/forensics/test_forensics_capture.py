@@ -160,9 +160,12 @@ def test_odd_content_is_hashed_all_the_same() -> None:
 
 def test_threads_write_whole_lines(tmp_path: Path) -> None:
     log = CaptureFile(tmp_path / "c.jsonl")
-    threads = [
-        threading.Thread(target=lambda: [log.write(MESSAGES, body(), USAGE) for _ in range(25)]) for _ in range(4)
-    ]
+
+    def write() -> None:
+        for _ in range(25):
+            log.write(MESSAGES, body(), USAGE)
+
+    threads = [threading.Thread(target=write) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forensics_rig import flat, write_rows
 
 from conformance.forensics.cli import analyse, main
 from conformance.forensics.columns import LITELLM, NEW_API, RowReader, recognise, shown_name
 from conformance.forensics.readers import LogFile, Reading
 from conformance.forensics.request import Request, Skipped, Unreadable
-from tests.forensics.forensics_rig import flat, write_rows
 
 NEW_API_ROW: dict[str, Any] = {
     "id": 7,

@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from forensics_rig import flat, write_lines
 
 from conformance.forensics import synthetic
 from conformance.forensics.cli import analyse, main
 from conformance.forensics.readers import Reading
 from conformance.forensics.request import Request, Unreadable
 from conformance.forensics.synthetic import CLAUDE, growing
-from tests.forensics.forensics_rig import flat, write_lines
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from forensics_rig import flat, report_of, the_finding, write_lines
 
 from conformance.forensics import synthetic
 from conformance.forensics.cli import main
@@ -15,7 +16,6 @@ from conformance.forensics.report import CAPTURE_NEEDED, Report
 from conformance.forensics.request import Request
 from conformance.forensics.terminal import as_text
 from conformance.forensics.values import shown_day
-from tests.forensics.forensics_rig import flat, report_of, the_finding, write_lines
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +26,12 @@ def usage_report(tmp_path_factory: pytest.TempPathFactory) -> Report:
 @pytest.fixture(scope="module")
 def capture_report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     return report_of(tmp_path_factory.mktemp("capture"), synthetic.incident_capture())
+
+
+@pytest.fixture(scope="module")
+def two_sessions() -> list[Request]:
+    """The first two of the day's sessions, captured: enough to name a part, quick to read."""
+    return of(synthetic.incident_capture(), synthetic.CLAUDE)[:151]
 
 
 def of(requests: list[Request], key: tuple[str, str, str, str]) -> list[Request]:
@@ -121,8 +127,8 @@ def test_a_capture_names_system_0_and_cch(capture_report: Report) -> None:
     assert any(line.startswith("tools: 1 hash in 451 requests") for line in finding.ruled_out)
 
 
-def test_without_hashes_of_fields_cch_is_called_a_fit_and_no_proof(tmp_path: Path) -> None:
-    requests = [r._replace(parts=tuple(p._replace(fields=()) for p in r.parts)) for r in synthetic.incident_capture()]
+def test_without_hashes_of_fields_cch_is_called_a_fit_and_no_proof(tmp_path: Path, two_sessions: list[Request]) -> None:
+    requests = [r._replace(parts=tuple(p._replace(fields=()) for p in r.parts)) for r in two_sessions]
     part = the_finding(report_of(tmp_path, requests)).part
     assert part is not None
     assert (part.path, part.field) == ("system[0]", "cch")
@@ -130,23 +136,27 @@ def test_without_hashes_of_fields_cch_is_called_a_fit_and_no_proof(tmp_path: Pat
 
 
 @pytest.mark.parametrize(("client", "size"), [("othercli/1.0", 91), ("claude-cli/2.1.116", 4_000)])
-def test_where_client_or_length_does_not_fit_only_the_part_is_named(tmp_path: Path, client: str, size: int) -> None:
+def test_where_client_or_length_does_not_fit_only_the_part_is_named(
+    tmp_path: Path, two_sessions: list[Request], client: str, size: int
+) -> None:
     requests = [
         r._replace(
             client=client,
             parts=tuple(p._replace(fields=(), size=size) if p.path == "system[0]" else p for p in r.parts),
         )
-        for r in of(synthetic.incident_capture(), synthetic.CLAUDE)
+        for r in two_sessions
     ]
     part = the_finding(report_of(tmp_path, requests)).part
     assert part is not None
     assert (part.path, part.field) == ("system[0]", None)
 
 
-def test_a_capture_whose_parts_are_stable_points_behind_the_capture(tmp_path: Path) -> None:
+def test_a_capture_whose_parts_are_stable_points_behind_the_capture(
+    tmp_path: Path, two_sessions: list[Request]
+) -> None:
     requests = [
         r._replace(parts=tuple(p._replace(sha="same", fields=()) if p.path == "system[0]" else p for p in r.parts))
-        for r in synthetic.incident_capture()
+        for r in two_sessions
     ]
     finding = the_finding(report_of(tmp_path, requests))
     assert finding.status is Status.PINNED
@@ -154,8 +164,8 @@ def test_a_capture_whose_parts_are_stable_points_behind_the_capture(tmp_path: Pa
     assert "added behind the capture, by the gateway or its engine" in str(finding.part_wanted)
 
 
-def test_a_capture_without_token_counts_places_the_part_by_bytes(tmp_path: Path) -> None:
-    requests = [r._replace(parts=tuple(p._replace(tokens=None) for p in r.parts)) for r in synthetic.incident_capture()]
+def test_a_capture_without_token_counts_places_the_part_by_bytes(tmp_path: Path, two_sessions: list[Request]) -> None:
+    requests = [r._replace(parts=tuple(p._replace(tokens=None) for p in r.parts)) for r in two_sessions]
     part = the_finding(report_of(tmp_path, requests)).part
     assert part is not None
     assert part.path == "system[0]"
@@ -206,8 +216,8 @@ def test_a_clean_day_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "(pinned: 0)" in out.replace("\n", " ")
 
 
-def test_json_carries_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = write_lines(tmp_path / "day.jsonl", synthetic.incident_capture())
+def test_json_carries_the_same(tmp_path: Path, two_sessions: list[Request], capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_lines(tmp_path / "day.jsonl", two_sessions)
     assert main([str(path), "--json"]) == 1
     told = json.loads(capsys.readouterr().out)
     assert told["schema"] == "prefixproof-forensics/1"

