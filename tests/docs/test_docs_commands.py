@@ -24,6 +24,7 @@ OWN_COMMANDS = (
     ("reference_gateway",),
     ("conformance.matrix",),
     ("conformance.aa",),
+    ("conformance.forensics.cli",),
 )
 OF_OTHERS = {
     "--enable-prompt-tokens-details",  # vLLM
