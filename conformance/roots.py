@@ -19,6 +19,9 @@ EXPLAINED_BY: dict[str, tuple[str, ...]] = {
 }
 """Rule id -> rules whose failure on the same entry explains its own, the likeliest first."""
 
+ONLY_IF_CODE: dict[str, str] = {"USE-01": "stream-"}
+"""Rule id -> how the failure's code must begin for `EXPLAINED_BY` to hold: plain answers miscount by themselves."""
+
 
 def link_roots(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
     """The same verdicts, each consequence carrying the id of its root."""
@@ -26,6 +29,8 @@ def link_roots(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
 
     def root_of(verdict: Verdict) -> str | None:
         causes = EXPLAINED_BY.get(verdict.rule, ())
+        if not verdict.code.startswith(ONLY_IF_CODE.get(verdict.rule, "")):
+            return None
         return next((rule for rule in causes if (rule, verdict.entry) in failed), None)
 
     linked = []

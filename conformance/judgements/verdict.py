@@ -10,7 +10,8 @@ from conformance.evidence.qualify import CacheState
 from conformance.observe.observed import Observed
 from conformance.report.excerpts import excerpt
 from conformance.verdicts import Change, Entry, Excerpt, Status, Table, Vantage, Verdict
-from conformance.wire.exchange import Exchange, UpstreamRecord
+from conformance.wire.exchange import Exchange, UpstreamRecord, Usage
+from conformance.wire.upstream_usage import upstream_usage
 
 
 class Judging:
@@ -70,17 +71,22 @@ def cache_evidence_missing(observed: Observed, judging: Judging) -> Verdict | No
         )
     state = observed.cache_state
     if state is CacheState.NOT_REPORTED:
-        return judging.says(
-            Status.NOT_RUN,
-            "no answer carries cached tokens (vLLM: start it with --enable-prompt-tokens-details)",
-            n,
-            tables=tables,
-        )
+        return judging.says(Status.NOT_RUN, cached_not_reported(observed), n, tables=tables)
     if state is CacheState.NONE_SEEN:
         return judging.undecided("no cache seen: engine off, or the gateway changes every prompt", n, tables=tables)
     if state is not CacheState.HITS:
         return judging.undecided(f"{state}: prefix verdicts from the client's side are withheld", n, tables=tables)
     return None
+
+
+def cached_not_reported(observed: Observed) -> str:
+    """Why no answer carries cached tokens: the engine does not report them, or the gateway does not pass them on."""
+    upstream = [usage_upstream(e).cached for e in observed.exchanges]
+    reported = [cached for cached in upstream if cached is not None]
+    if reported:
+        see = " (see USE-01)" if observed.entry is Entry.MESSAGES else ""
+        return f"no answer carries cached tokens, though the upstream reports up to {max(reported):,} of them{see}"
+    return "no answer carries cached tokens (vLLM: start it with --enable-prompt-tokens-details)"
 
 
 def confirming(tables: Sequence[Table]) -> tuple[Table, ...]:
@@ -103,6 +109,12 @@ def last_record(exchange: Exchange) -> UpstreamRecord | None:
     """The upstream request an answer came from: the last one, where a gateway tried more than once."""
     chats = [r for r in exchange.upstream if r.path.rstrip("/").endswith(("/chat/completions", "/messages"))]
     return chats[-1] if chats else None
+
+
+def usage_upstream(exchange: Exchange) -> Usage:
+    """What the engine reported for this exchange; empty where no recorder saw it."""
+    record = last_record(exchange)
+    return upstream_usage(record) if record is not None else Usage()
 
 
 def evidence(title: str, exchange: Exchange, observed: Observed) -> Excerpt:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -97,6 +97,8 @@ class Observed:
         self._rng = rng
         self._dialects = dialects
         self._arms: Arms | None = None
+        self._texts: dict[str, None] = {}
+        self._texts_taken = 0
 
     @property
     def sees_upstream(self) -> bool:
@@ -241,8 +243,24 @@ class Observed:
 
     def reaches_its_end(self, repeat: Sent) -> bool:
         """True when an exact repeat came from cache up to its last blocks."""
-        slack = self.thresholds.qualify.end_slack(self.granule, repeat.prompt or 0)
-        return (repeat.cached or 0) >= (repeat.prompt or 0) - slack
+        prompt, cached = repeat.prompt or 0, repeat.cached or 0
+        if self.cached_counted_twice:
+            prompt -= cached
+        return cached >= prompt - self.thresholds.qualify.end_slack(self.granule, prompt)
+
+    @property
+    def cached_counted_twice(self) -> bool:
+        """True when totals hold the cached tokens twice: each repeat's grew by exactly what its cached count grew by.
+
+        That is a fault of the counting (USE-06), and says nothing of what the cache keeps.
+        """
+        known = [
+            ((again.prompt or 0) - (first.prompt or 0), (again.cached or 0) - (first.cached or 0))
+            for first, again in ((p.first, p.repeats[-1]) for p in self.qualification.probes)
+            if first.valid and again.valid and first.prompt is not None and again.prompt is not None
+        ]
+        moved = [(total, cached) for total, cached in known if cached >= self.thresholds.usage.moved_tokens]
+        return len(moved) >= 3 and all(total == cached for total, cached in moved)
 
     @property
     def hot_repeats(self) -> list[Sent]:
@@ -344,11 +362,23 @@ class Observed:
         sessions = {id(c.session): c.session for c in self.lab.conversations}
         if any(wanted in fragment.text for s in sessions.values() for fragment in s.fragments()):
             return True
-        # A session at its last turn no longer knows what its attribution block was before.
-        return any(wanted in block for block in self._attribution_blocks())
+        # Requests that are no conversation's present turn: earlier attribution blocks, streams, single bodies.
+        return any(wanted in sent for sent in self._sent_texts())
 
-    def _attribution_blocks(self) -> Iterator[str]:
-        for exchange in self.exchanges:
-            system = exchange.request.get("system")
-            if isinstance(system, list) and system and isinstance(system[0], dict):
-                yield str(system[0].get("text", ""))
+    def _sent_texts(self) -> dict[str, None]:
+        """Every string of every request body sent so far, once."""
+        for exchange in self.exchanges[self._texts_taken :]:
+            self._texts.update(dict.fromkeys(_strings(exchange.request)))
+        self._texts_taken = len(self.exchanges)
+        return self._texts
+
+
+def _strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _strings(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _strings(item)

@@ -1,7 +1,7 @@
 """What each gateway is expected to get, and how a report differs from that.
 
-`expected.toml` has a table for each gateway and entry: `["litellm-1.108.7".messages]`. A rule is a verdict, or a verdict
-with the reason for it and where that was seen:
+`expected.toml` has a table for each gateway and entry: `["litellm-1.108.7".messages]`. A rule is a verdict, or a
+verdict with the reason for it and where that was seen:
 
     PFX-01 = "pass"
     CON-01 = { verdict = "fail", code = "schema-changed", because = "...", seen = "stub" }
@@ -99,9 +99,7 @@ def differences(expected: Mapping[Key, Expected], report: Mapping[str, Any]) -> 
     return [d for (rule, entry), cell in expected.items() for d in _compare(rule, entry, cell, observed)]
 
 
-def _compare(
-    rule: str, entry: str, cell: Expected, observed: Mapping[Key, Mapping[str, Any]]
-) -> Iterator[Difference]:
+def _compare(rule: str, entry: str, cell: Expected, observed: Mapping[Key, Mapping[str, Any]]) -> Iterator[Difference]:
     seen = observed.get((rule, entry))
     if seen is None:
         yield Difference(rule, entry, cell.verdict.value, "no verdict", "the report has none")

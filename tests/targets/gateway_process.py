@@ -36,8 +36,8 @@ def free_port() -> int:
 
 def clean_environment(home: Path, extra: Mapping[str, str]) -> dict[str, str]:
     """What a gateway sees: no key and no setting of the user's, and no way out for well-behaved clients."""
-    proxies = {name: NOWHERE for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")}
-    local = {name: "127.0.0.1,localhost" for name in ("NO_PROXY", "no_proxy")}
+    proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), NOWHERE)
+    local = dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
     words = {"PATH": os.environ["PATH"], "HOME": str(home), "TMPDIR": str(home), "LANG": "C.UTF-8"}
     return words | proxies | local | dict(extra)
 

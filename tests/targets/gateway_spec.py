@@ -1,7 +1,8 @@
 """One gateway to judge, as `gateways/NAME.toml` describes it: how it is installed, configured and started.
 
-The file's name is the target's name. `${home}` (its HOME), `${port}` (where it shall listen), `${upstream}` (base URL of
-its engine, without `/v1`) and `${model}` (the engine's model name) are filled in, in commands, environment and files.
+The file's name is the target's name. `${home}` (its HOME), `${port}` (where it shall listen), `${upstream}` (base URL
+of its engine, without `/v1`) and `${model}` (the engine's model name) are filled in, in commands, environment and
+files.
 """
 
 from __future__ import annotations
@@ -134,5 +135,5 @@ def load(name: str, folder: Path = GATEWAYS) -> Gateway:
 
 
 def names(folder: Path = GATEWAYS) -> list[str]:
-    """Names of all targets, those that need no other reading first: in the order of their file names."""
+    """Names of all targets."""
     return sorted(path.stem for path in folder.glob("*.toml"))

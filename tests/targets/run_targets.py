@@ -9,7 +9,6 @@ Exit 0: every cell of `expected.toml` was observed as it says. 1: some differ. 2
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import shutil
@@ -17,13 +16,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from expected_verdicts import Difference, differences, failures_not_listed, load_expected
+from expected_verdicts import Difference, Expected, Key, differences, failures_not_listed, load_expected
 from gateway_install import install
 from gateway_process import ROOT, engine, free_port, running
 from gateway_spec import Gateway, Place, TargetsError, load, names
@@ -50,7 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         expected = load_expected()
-        gateways = [load(name) for name in options.names or names()]
+        # In the table's order, which puts the most used first.
+        gateways = [load(name) for name in options.names or [*expected, *(set(names()) - set(expected))]]
     except TargetsError as error:
         sys.stderr.write(f"targets: {error}\n")
         return 2
@@ -66,11 +66,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         judged.append(result)
         if not options.client_only:
             found[gateway.name] = _compare(result, expected.get(gateway.name, {}))
-    if options.write and not broken:
-        write_table(options.write, [(j.gateway, j.report) for j in judged], expected)
     differing = [name for name, cells in found.items() if cells]
-    _summary(judged, differing, broken)
-    return 2 if broken else int(bool(differing))
+    _summary(judged, differing, broken, options.reports)
+    if broken or differing:
+        return 2 if broken else 1
+    if options.write:
+        write_table(options.write, [(j.gateway, j.report) for j in judged], expected)
+    return 0
 
 
 def judge(gateway: Gateway, *, budget: str, client_only: bool = False, reports: Path = REPORTS) -> Judged:
@@ -89,7 +91,7 @@ def judge(gateway: Gateway, *, budget: str, client_only: bool = False, reports: 
         listen = f"127.0.0.1:{free_port()}"
         place = Place(home, free_port(), upstream if client_only else f"http://{listen}")
         _say(gateway.name, "starting ...")
-        with contextlib.ExitStack() as standing_in:
+        with ExitStack() as standing_in:
             if gateway.start.needs_upstream and not client_only:
                 # The suite's recorder listens only while the suite runs.
                 standing_in.enter_context(relay(upstream, listen=listen))
@@ -118,7 +120,7 @@ def _suite(words: list[str], folder: Path) -> dict[str, Any]:
     return report
 
 
-def _compare(judged: Judged, expected: Any) -> list[Difference]:
+def _compare(judged: Judged, expected: Mapping[Key, Expected]) -> list[Difference]:
     name, report = judged.gateway.name, judged.report
     found = differences(expected, report)
     for difference in found:
@@ -129,8 +131,8 @@ def _compare(judged: Judged, expected: Any) -> list[Difference]:
     return found
 
 
-def _summary(judged: list[Judged], differing: list[str], broken: list[str]) -> None:
-    lines = [f"{len(judged)} targets judged, reports in {REPORTS.relative_to(ROOT)}"]
+def _summary(judged: list[Judged], differing: list[str], broken: list[str], reports: Path) -> None:
+    lines = [f"{len(judged)} targets judged, reports in {reports}"]
     lines += [f"not as expected: {', '.join(differing)}"] if differing else []
     lines += [f"not judged: {', '.join(broken)}"] if broken else []
     sys.stdout.write("\n".join(lines) + "\n")
@@ -144,10 +146,17 @@ def _say(name: str, text: str) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="run_targets", description="Judge gateways nobody here wrote.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"targets, all by default: {', '.join(names())}")
-    parser.add_argument("--budget", choices=["quick", "standard", "full"], default="standard")
+    parser.add_argument(
+        "--budget",
+        choices=["quick", "standard", "full"],
+        default="standard",
+        help="the suite's own (default: standard)",
+    )
     parser.add_argument("--client-only", action="store_true", help="without a recorder; nothing is compared")
     parser.add_argument("--reports", type=Path, default=REPORTS, help="where reports and logs go")
-    parser.add_argument("--write", type=Path, metavar="FILE", help="rewrite the table in this document")
+    parser.add_argument(
+        "--write", type=Path, metavar="FILE", help="rewrite the tables in this document, if all is as expected"
+    )
     return parser
 
 
