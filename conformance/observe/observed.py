@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,6 +17,9 @@ from conformance.observe.lab import WireConversation, WireLab
 from conformance.observe.plan import IDENTICAL_REQUESTS, Plan
 from conformance.verdicts import Entry
 from conformance.wire.exchange import Exchange
+
+_JOINED_FROM = 24
+"""Characters of a text that is looked for inside others: shorter ones may stand in anybody's."""
 
 
 @dataclass(frozen=True)
@@ -357,13 +361,20 @@ class Observed:
         return self.lab.conversations
 
     def own_text(self, text: str) -> bool:
-        """True when `text` is part of what the suite itself sent."""
+        """True when `text` is part of what the suite itself sent, or several such texts joined."""
         wanted = text.strip()
         sessions = {id(c.session): c.session for c in self.lab.conversations}
         if any(wanted in fragment.text for s in sessions.values() for fragment in s.fragments()):
             return True
         # Requests that are no conversation's present turn: earlier attribution blocks, streams, single bodies.
-        return any(wanted in sent for sent in self._sent_texts())
+        if any(wanted in sent for sent in self._sent_texts()):
+            return True
+        rest = wanted
+        for sent in sorted(self._sent_texts(), key=len, reverse=True):
+            if len(sent) < _JOINED_FROM:
+                break
+            rest = rest.replace(sent.strip(), " ")
+        return not re.search(r"\w", rest)
 
     def _sent_texts(self) -> dict[str, None]:
         """Every string of every request body sent so far, once."""
