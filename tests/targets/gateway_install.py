@@ -1,7 +1,7 @@
 """Installs a gateway into a folder of its own, once for each locked version: a virtual environment or an npm prefix.
 
 The folders lie in a cache outside the checkout. An existing installation is used instead where the environment variable
-`PREFIXPROOF_TARGET_<NAME>` names its folder, e.g. `PREFIXPROOF_TARGET_LITELLM_1_108_7=/opt/litellm-venv`.
+`PREFIXPROOF_TARGET_<NAME>` names its folder, e.g. `PREFIXPROOF_TARGET_LITELLM_1_108_7=$HOME/litellm-venv`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def variable_of(name: str) -> str:
 def install(gateway: Gateway, say: Say, environ: Mapping[str, str] = os.environ) -> Installed:
     """Find or make the installation. Raises `TargetsError` when it fails or is of another version."""
     own = environ.get(variable_of(gateway.name))
-    folder = Path(own) if own else cache_folder(environ) / gateway.name
+    folder = Path(own).resolve() if own else cache_folder(environ) / gateway.name
     if own:
         say(f"uses {folder}, as {variable_of(gateway.name)} says")
     else:
