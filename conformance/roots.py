@@ -19,8 +19,10 @@ EXPLAINED_BY: dict[str, tuple[str, ...]] = {
 }
 """Rule id -> rules whose failure on the same entry explains its own, the likeliest first."""
 
-ONLY_IF_CODE: dict[str, str] = {"USE-01": "stream-"}
-"""Rule id -> how the failure's code must begin for `EXPLAINED_BY` to hold: plain answers miscount by themselves."""
+OWN_ROOTS: dict[str, frozenset[str]] = {
+    "USE-01": frozenset(("sum-wrong", "cache-read-wrong", "cached-counted-wrong", "total-ignores-prompt")),
+}
+"""Rule id -> codes of failures that nothing in `EXPLAINED_BY` explains: plain answers miscount by themselves."""
 
 
 def link_roots(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
@@ -29,7 +31,7 @@ def link_roots(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
 
     def root_of(verdict: Verdict) -> str | None:
         causes = EXPLAINED_BY.get(verdict.rule, ())
-        if not verdict.code.startswith(ONLY_IF_CODE.get(verdict.rule, "")):
+        if verdict.code in OWN_ROOTS.get(verdict.rule, ()):
             return None
         return next((rule for rule in causes if (rule, verdict.entry) in failed), None)
 
