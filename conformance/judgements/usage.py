@@ -239,6 +239,16 @@ def _dialects_agree(observed: Observed, judging: Judging, n: int, table: Table) 
     )
 
 
+def _messages_of(record: object) -> object:
+    body = getattr(record, "json", None)
+    return body.get("messages") if isinstance(body, dict) else None
+
+
+def _dialect_table(messages: Exchange, chat: Exchange) -> Table:
+    rows = tuple((e.entry.path, e.usage.prompt, e.usage.cached, e.error) for e in (messages, chat))
+    return Table("the same text on both entries, sent twice", ("entry", "total", "cached", "error"), rows)
+
+
 def _right_here(entry: Entry, pair: DialectPair, slack: float) -> int | None:
     """This entry's total, if it is what the upstream counted and the other entry's is not."""
     here, there = (pair.messages, pair.chat) if entry is Entry.MESSAGES else (pair.chat, pair.messages)
@@ -252,13 +262,3 @@ def _right_here(entry: Entry, pair: DialectPair, slack: float) -> int | None:
 
 def _shown(cell: Cell) -> str:
     return "no" if cell is None else f"{cell:,}" if isinstance(cell, int) else str(cell)
-
-
-def _messages_of(record: object) -> object:
-    body = getattr(record, "json", None)
-    return body.get("messages") if isinstance(body, dict) else None
-
-
-def _dialect_table(messages: Exchange, chat: Exchange) -> Table:
-    rows = tuple((e.entry.path, e.usage.prompt, e.usage.cached, e.error) for e in (messages, chat))
-    return Table("the same text on both entries, sent twice", ("entry", "total", "cached", "error"), rows)
