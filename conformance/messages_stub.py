@@ -5,7 +5,7 @@ Rules about such upstreams judge what arrives there, not what is answered.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
 from typing import Any
 
 from conformance.wire.jsontext import dumps, loads_or_none
@@ -14,7 +14,7 @@ Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+App = Callable[..., Coroutine[Any, Any, None]]
 
 
 def beside(engine: App) -> App:

@@ -152,7 +152,8 @@ class Run:
     @property
     def token_cap(self) -> int:
         """Prompt tokens at which sending stops, whatever is still open."""
-        return round(self.options.budget.prompt_tokens * CAP_FACTOR * len(self.entries))
+        asked = self.options.budget.prompt_tokens * len(self.entries)
+        return round(CAP_FACTOR * max(asked, self.planned_tokens))
 
     def observed(self, entry: Entry) -> Observed:
         """What was and will be observed on `entry`."""

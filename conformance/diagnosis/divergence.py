@@ -50,15 +50,15 @@ def first_difference(a: str, b: str) -> int | None:
     return low
 
 
-def varying_word(before: str, after: str, at: int) -> tuple[int, int]:
-    """Half-open span in `before` of the letters and digits around the first difference, if `after` has such too."""
+def varying_word(text: str, at: int) -> tuple[int, int]:
+    """Half-open span of the letters and digits around a character; of that character alone where it is neither."""
     start = at
-    while start > 0 and before[start - 1].isalnum() and before[start - 1].isascii():
+    while start > 0 and text[start - 1].isalnum() and text[start - 1].isascii():
         start -= 1
     end = at
-    while end < len(before) and before[end].isalnum() and before[end].isascii():
+    while end < len(text) and text[end].isalnum() and text[end].isascii():
         end += 1
-    return start, max(end, min(at + 1, len(before)))
+    return start, max(end, min(at + 1, len(text)))
 
 
 def field_name(text: str, at: int) -> str:
@@ -113,7 +113,7 @@ def _change(part: str, at: int, before: str, after: str, kind: str, own: Callabl
         shown_after += " (differs where it is masked)"
     name, span = "", None
     if kind in ("attribution block", "clock", "uuid or nonce", "text changed"):
-        start, end = varying_word(before, after, at)
+        start, end = varying_word(before, at)
         name = field_name(before, start)
         span = (start, end - 1) if end > start else None
     return Change(part, at, shown_before, shown_after, kind, name, span)

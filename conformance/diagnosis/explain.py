@@ -93,7 +93,7 @@ def _in_client_terms(change: Change, before: UpstreamPrompt, after: UpstreamProm
         return change
     part, start = found
     at = change.offset - start
-    first, end = varying_word(part.text, part.text, at)
+    first, end = varying_word(part.text, at)
     return replace(
         change,
         part=part.label,

@@ -68,13 +68,13 @@ class Request:
     def rendering(self) -> tuple[tuple[str, int, str, str], ...]:
         """What a template would show of the messages: kinds, messages, texts and the names of called tools.
 
-        Text blocks of one message that stand side by side are one text, whatever their form was.
+        Text blocks of one message that stand side by side are one text, joined as vLLM joins them, by a line break.
         """
         shown: list[tuple[str, int, str, str]] = []
         for item in self.items:
             last = shown[-1] if shown else None
             if last and last[:2] == (item.kind, item.message) and item.kind not in ("tool call", "image", "other"):
-                shown[-1] = (item.kind, item.message, last[2] + item.text, "")
+                shown[-1] = (item.kind, item.message, f"{last[2]}\n{item.text}", "")
             else:
                 shown.append((item.kind, item.message, item.text, item.name))
         return tuple(shown)

@@ -107,8 +107,8 @@ def order_difference(sent: Any, got: Any, path: str = "", *, deep: bool = True) 
     if isinstance(sent, Mapping) and isinstance(got, Mapping):
         before, after = [k for k in sent if k in got], [k for k in got if k in sent]
         if before != after:
-            shown = (json.dumps(keys, ensure_ascii=False) for keys in (before, after))
-            return Difference(path or "the object itself", "keys re-ordered", *shown, True)
+            was, now = (json.dumps(keys, ensure_ascii=False) for keys in (before, after))
+            return Difference(path or "the object itself", "keys re-ordered", was, now, True)
         if deep:
             pairs = (order_difference(v, got[k], _member(path, k)) for k, v in sent.items() if k in got)
             return next((found for found in pairs if found), None)

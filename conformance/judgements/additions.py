@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from conformance.diagnosis.content import content_differences
+from conformance.diagnosis.divergence import text_change
 from conformance.diagnosis.explain import explain
 from conformance.diagnosis.prompt import UpstreamPrompt, parse_prompt
 from conformance.judgements.verdict import Judging, evidence, last_record, upstream_prompts
 from conformance.observe.observed import Observed
 from conformance.report.wording import change_line
-from conformance.diagnosis.divergence import text_change
 from conformance.verdicts import Change, Status, Vantage, Verdict
 from conformance.wire.exchange import Exchange
 

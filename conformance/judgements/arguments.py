@@ -59,7 +59,8 @@ def values_stay(observed: Observed) -> Verdict:
         return judging.undecided("no tool call was sent", 3)
     note = ""
     if respelled is not None:
-        note = f"; re-spelled alike each time: `{respelled.path}` {respelled.sent[:40]} as {respelled.got[:40]} ({respelled.kind})"
+        how = f"`{respelled.path}` {respelled.sent[:40]} as {respelled.got[:40]} ({respelled.kind})"
+        note = f"; re-spelled alike each time: {how}"
     return judging.passes(f"the arguments of {len(calls)} calls keep their values in 3 requests{note}", 3)
 
 

@@ -16,7 +16,6 @@ from conformance.observe.probe_texts import QUOTED_IN, attribution
 from conformance.observe.translation_probes import AttributionForm, Translated
 from conformance.verdicts import Change, Entry, Status, Table, Vantage, Verdict
 
-
 _PAIR = re.compile(r"\bcc\w*=[^;\s]*")
 """One pair of the attribution text, wherever it ends up."""
 
@@ -86,7 +85,7 @@ def _left(form: AttributionForm, observed: Observed) -> Change | None:
     # Only the text's own pairs are compared: a gateway that adds something varying itself is PFX-13's.
     if _PAIR.findall(texts[0]) == _PAIR.findall(texts[1]):
         return None
-    change = text_change("system text", *texts, observed.own_text, "attribution block")
+    change = text_change("system text", texts[0], texts[1], observed.own_text, "attribution block")
     sent = form.first.sent.items[0]
     start = texts[0].find(sent.text)
     if start < 0:
@@ -144,7 +143,7 @@ def _instead(text: str) -> str:
 def _around(request: Request, place: str) -> bool:
     """True when the text around a quotation arrived."""
     words = {"the middle of a system text": "You keep to the facts.", "a user message": "and three parts.",
-             "an assistant message": "and call three tools.", "a tool result": "Result alpha"}  # fmt: skip
+             "an assistant message": "and call three tools.", "a tool result": "Result gamma, first half"}  # fmt: skip
     return request.find(words[place]) is not None
 
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from conformance.diagnosis.divergence import text_change
-from conformance.diagnosis.literal import loads_or_none, spelled
-from conformance.judgements.translated import finding, got, speaks_messages, unseen
+from conformance.judgements.translated import (
+    finding,
+    first_rendering_change,
+    got,
+    speaks_messages,
+    unseen,
+    varies_by_itself,
+)
 from conformance.judgements.verdict import Judging
 from conformance.observe.observed import Observed
 from conformance.observe.probe_bodies import CACHE_KEY, CONTROLS, STOPS
@@ -36,14 +43,15 @@ def controls_are_mapped(observed: Observed) -> Verdict:
     problems = [(t.any_choice, *p) for p in _controls(got(t.any_choice).fields, native)]
     for probe, name in zip(probes, ("any", "tool", "none", "left out"), strict=True):
         problems += [(probe, *p) for p in _choice(name, got(probe).fields, native, bool(got(probe).tools))]
-    problems += [(probes[-1], *p) for p in _invented(got(probes[-1]).fields, observed)]
+    problems += [(probes[-1], *p) for p in _invented(got(probes[-1]).fields)]
     if not problems:
         return judging.passes("limits, sampling, stop sequences and tool choice arrive; none is invented", len(probes))
     probe, name, sent, arrived, kind = problems[0]
+    names = ", ".join(dict.fromkeys(problem[1] for problem in problems))
     return finding(
         judging, observed, probe, len(probes), Change(f"the field {name}", 0, sent, arrived, kind),
         code=f"control-{kind.split()[-1]}",
-        says=f"{len(problems)} control fields are not as the client asked ({', '.join(dict.fromkeys(p[1] for p in problems))})",
+        says=f"{len(problems)} control fields are not as the client asked ({names})",
     )  # fmt: skip
 
 
@@ -87,7 +95,7 @@ def _choice(name: str, fields: Mapping[str, Any], native: bool, has_tools: bool)
         )
 
 
-def _invented(fields: Mapping[str, Any], observed: Observed) -> Iterable[Problem]:
+def _invented(fields: Mapping[str, Any]) -> Iterable[Problem]:
     for name, same in _DEFAULTS.items():
         value = fields.get(name)
         if value is None or name == "tool_choice":
@@ -163,19 +171,23 @@ def an_alias_is_only_a_name(observed: Observed) -> Verdict:
     if real.got is None:
         return judging.says(
             Status.NOT_APPLICABLE,
-            f"the gateway does not offer the model under its upstream name ({real.exchange.error or 'nothing arrived'})",
+            f"the gateway does not offer the model by its upstream name ({real.exchange.error or 'nothing arrived'})",
             3,
         )
-    bodies = [_without_model(probe) for probe in probes]
+    if unclear := varies_by_itself(judging, observed):
+        return unclear
+    bodies = [_fields(probe) for probe in probes]
     if bodies[0] != bodies[1]:
         return judging.undecided("one request sent twice already gives two bodies (see PFX-14)", 3)
-    if bodies[0] == bodies[2]:
+    change = first_rendering_change(got(alias), got(real), observed, "alias treated as another model")
+    if bodies[0] != bodies[2]:
+        change = text_change("upstream body", bodies[0], bodies[2], observed.own_text, "alias treated as another model")
+    if change is None:
         cached = real.exchange.usage.cached
         return judging.passes(
             "alias and real name give one upstream body but for the model"
             + (f"; the real name hit {cached:,} tokens the alias had sent" if cached else ""), 3,
         )  # fmt: skip
-    change = text_change("upstream body", bodies[0], bodies[2], observed.own_text, "alias treated as another model")
     return finding(
         judging, observed, real, 3, change,
         code="alias-differs",
@@ -184,7 +196,7 @@ def an_alias_is_only_a_name(observed: Observed) -> Verdict:
     )  # fmt: skip
 
 
-def _without_model(probe: Translated) -> str:
-    assert probe.record is not None
-    body = loads_or_none(probe.record.body)
-    return spelled({key: value for key, value in body.items() if key != "model"} if isinstance(body, Mapping) else body)
+def _fields(probe: Translated) -> str:
+    """The members besides prompt and model, as JSON."""
+    fields = got(probe).fields
+    return json.dumps({name: fields[name] for name in fields if name != "model"}, ensure_ascii=False)

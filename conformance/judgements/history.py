@@ -153,7 +153,7 @@ def old_thinking_is_treated_alike(observed: Observed) -> Verdict:
             says="earlier reasoning is treated by its position: one turn later it is treated otherwise",
             ruled_out=("the client, because it sent the same thinking in both turns",),
         )  # fmt: skip
-    how = {(True, True): "kept", (False, False): "left out"}.get(tuple(kept[1]), "kept by kind of message")
+    how = {(True, True): "kept", (False, False): "left out"}.get((kept[1][0], kept[1][1]), "kept by kind of message")
     return judging.passes(f"earlier reasoning is {how}, alike in both turns", 2)
 
 

@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from conformance.diagnosis.items import Request
-from conformance.judgements.translated import changed_text, finding, first_rendering_change, gone, got, unseen
+from conformance.judgements.translated import (
+    changed_text,
+    finding,
+    first_rendering_change,
+    gone,
+    got,
+    unseen,
+    varies_by_itself,
+)
 from conformance.judgements.verdict import Judging
 from conformance.observe.observed import Observed
 from conformance.observe.probe_texts import LONG_RESULT
@@ -23,20 +31,10 @@ _EFFORT_FIELDS = (
 )
 
 
-def _varies_by_itself(judging: Judging, observed: Observed) -> Verdict | None:
-    """A gateway whose prompts vary by themselves says nothing about what makes them vary."""
-    probes = observed.translation
-    if silent := unseen(judging, probes.plain, probes.again):
-        return silent
-    if first_rendering_change(got(probes.plain), got(probes.again), observed) is not None:
-        return judging.undecided("one request sent twice already gives two prompts (see PFX-13 and PFX-09)", 2)
-    return None
-
-
 def forms_render_alike(observed: Observed) -> Verdict:
     """PFX-07: a string and a list of one text block are the same text upstream."""
     judging = Judging("PFX-07", observed.entry, Vantage.UPSTREAM)
-    if unclear := _varies_by_itself(judging, observed):
+    if unclear := varies_by_itself(judging, observed):
         return unclear
     lists, strings = observed.translation.plain, observed.translation.strings
     if silent := unseen(judging, strings):
@@ -56,7 +54,7 @@ def forms_render_alike(observed: Observed) -> Verdict:
 def marks_do_not_leak(observed: Observed) -> Verdict:
     """PFX-08: cache marks and keys that are no text change neither the texts nor the tools' JSON."""
     judging = Judging("PFX-08", observed.entry, Vantage.UPSTREAM)
-    if unclear := _varies_by_itself(judging, observed):
+    if unclear := varies_by_itself(judging, observed):
         return unclear
     plain, marked = observed.translation.plain, observed.translation.marked
     if silent := unseen(judging, marked):
@@ -84,10 +82,10 @@ def effort_is_mapped_constantly(observed: Observed) -> Verdict:
         return silent
     if cut := _cut_result(judging, observed, (low, high, later)):
         return cut
+    if unclear := varies_by_itself(judging, observed):
+        return unclear
     change = first_rendering_change(got(low), got(high), observed, "effort setting in the prompt")
     if change is not None:
-        if _varies_by_itself(judging, observed) is not None:
-            return judging.undecided("prompts vary by themselves (see PFX-13 and PFX-09)", 3)
         return finding(
             judging, observed, high, 3, change, code="effort-in-prompt", says="another effort gives another prompt",
         )  # fmt: skip

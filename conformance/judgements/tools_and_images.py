@@ -16,7 +16,8 @@ def deferred_tools_stay_out(observed: Observed) -> Verdict:
         return silent
     native = speaks_messages(got(before))
     static = [tool.name for tool in before.sent.tools if not tool.deferred]
-    lists = [[t.name for t in got(p).tools if not (native and t.deferred)] for p in (before, after)]
+    known = {tool.name for tool in after.sent.tools}  # what the gateway adds itself is CON-01's
+    lists = [[t.name for t in got(p).tools if t.name in known and not (native and t.deferred)] for p in (before, after)]
     if [name for name in lists[0] if name in static] != static:
         return judging.undecided("the static tools do not arrive as sent (see CON-01 and CON-04)", 2)
     if [name for name in lists[1] if name in lists[0]] != lists[0]:

@@ -108,14 +108,33 @@ def _messages_change(before: Request, after: Request, observed: Observed, kind: 
             continue
         place = f"message {x[1]} ({x[0]})"
         if x[0] != y[0] or x[1] != y[1]:
-            parts = (f"{part[0]}: {shown(part[2], observed)}" for part in (x, y))
-            return Change(place, 0, *parts, kind or "content moved")
+            was, now = (f"{part[0]}: {shown(part[2], observed)}" for part in (x, y))
+            return Change(place, 0, was, now, kind or "content moved")
         return changed_text(place, x[2], y[2], observed, kind)
     if len(a) != len(b):
         longer = a if len(a) > len(b) else b
         last = longer[min(len(a), len(b))]
         sides = (shown(last[2], observed), "(nothing)") if longer is a else ("(nothing)", shown(last[2], observed))
         return Change(f"message {last[1]} ({last[0]})", 0, *sides, kind or "content added or dropped")
+    return None
+
+
+def varies_by_itself(judging: Judging, observed: Observed) -> Verdict | None:
+    """Why pairs of requests that differ in one thing prove nothing here: their prompts vary with anything.
+
+    One request sent twice must give one prompt, and one turn more must leave the earlier messages alone.
+    """
+    t = observed.translation
+    if silent := unseen(judging, t.plain, t.again, t.later):
+        return silent
+    plain, again, later = got(t.plain), got(t.again), got(t.later)
+    if first_rendering_change(plain, again, observed) is not None or plain.fields != again.fields:
+        return judging.undecided(
+            "one request sent twice already gives two prompts or bodies (see PFX-13 and PFX-14)", 2
+        )
+    earlier = Request(later.dialect, later.items[: len(plain.items)], later.tools)
+    if first_rendering_change(plain, earlier, observed) is not None or plain.fields != later.fields:
+        return judging.undecided("another turn already changes what stands before it (see PFX-01 and PFX-13)", 3)
     return None
 
 

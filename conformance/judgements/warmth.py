@@ -92,7 +92,7 @@ def _kept_growth(arm: Arm) -> list[float]:
     """
     turns = [s for s in arm.new_turns if s.valid and s.prompt is not None and s.cached is not None]
     found = []
-    for before, turn in zip(turns[1:], turns[2:], strict=False):
+    for before, turn in pairwise(turns[1:]):
         appended = (before.prompt or 0) - (turns[0].prompt or 0)
         if appended > 0:
             found.append(((turn.cached or 0) - (turns[1].cached or 0)) / appended)
@@ -124,10 +124,8 @@ def tenants_are_kept_apart(observed: Observed) -> Verdict:
             sent = translated.sent.fields["cache_salt"]
             arrived = translated.got.fields.get("cache_salt") if translated.got is not None else None
             if arrived != sent:
-                change = Change(
-                    "the field cache_salt", 0, f"the salt of tenant {name}", "(nothing)" if arrived is None else "another salt",
-                    "field dropped" if arrived is None else "value changed",
-                )  # fmt: skip
+                came = ("(nothing)", "field dropped") if arrived is None else ("another salt", "value changed")
+                change = Change("the field cache_salt", 0, f"the salt of tenant {name}", *came)
                 return finding(
                     judging, observed, translated, 3, change, code="salt-not-kept",
                     says="a tenant's declared salt does not reach the engine as it is", tables=(table,),

@@ -28,11 +28,12 @@ from conformance.verdicts import Entry
 Form = Literal["list", "string"]
 
 RESULT_TEXTS = {
-    "read": f"Result alpha: the part was read. {QUOTED_IN['a tool result']} is what it says.",
+    "read": "Result alpha: the part was read.",
     "weigh": "Result beta: the scale did not answer.",
     "ask 1": "Result gamma, first half: the owner is away.",
     "ask 2": "Result gamma, second half: the owner is back at noon.",
 }
+QUOTING_RESULT = f"{RESULT_TEXTS['ask 1']} {QUOTED_IN['a tool result']} was the answer."
 AFTER_RESULTS = "After the results: what follows from them?"
 TWO_TEXTS = ("Third question, first half: which part is heavier?", "Third question, second half: and why?")
 NOTES = ("Note one from the harness: the build is red.", "Note two from the harness: answer in English.")
@@ -104,7 +105,7 @@ def _messages_calls(answer: str, form: Form) -> list[Json]:
         return {"type": "tool_result", "tool_use_id": CALL_IDS[at], "content": _content(list(texts), form), **more}
 
     results = [
-        result(2, RESULT_TEXTS["ask 1"], RESULT_TEXTS["ask 2"]),
+        result(2, QUOTING_RESULT, RESULT_TEXTS["ask 2"]),
         result(0, RESULT_TEXTS["read"]),
         result(1, RESULT_TEXTS["weigh"], is_error=True),
         text_block(AFTER_RESULTS),
@@ -128,7 +129,7 @@ def _chat_calls(answer: str, form: Form) -> list[Json]:
 
     return [
         {"role": "assistant", "content": answer, "tool_calls": calls},
-        result(2, RESULT_TEXTS["ask 1"], RESULT_TEXTS["ask 2"]),
+        result(2, QUOTING_RESULT, RESULT_TEXTS["ask 2"]),
         result(0, RESULT_TEXTS["read"]),
         result(1, RESULT_TEXTS["weigh"]),
         _turn("user", AFTER_RESULTS, form=form),

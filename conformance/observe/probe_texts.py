@@ -36,7 +36,10 @@ ARGUMENTS: Json = {
 }
 """A call's arguments: keys out of alphabetical order, a float that is whole, an integer beyond 2**53, unicode."""
 
-SPACED = '{"zeta": 1.0, "alpha": 12345678901234567890, "name": "Gr\\u00fc\\u00dfe, 世界 🚀", "nested": {"b": [0.1, 1e2], "a": {}}}'
+SPACED = (
+    '{"zeta": 1.0, "alpha": 12345678901234567890, "name": "Gr\\u00fc\\u00dfe, 世界 🚀", '
+    '"nested": {"b": [0.1, 1e2], "a": {}}}'
+)
 """The same kind of arguments as a chat model may have written them: spaces, escapes and an exponent."""
 
 CALL_IDS = ("toolu_01ReadPartAAAAAAAAAAAA", "toolu_01WeighPartsBBBBBBBBBB", "toolu_01AskOwnerCCCCCCCCCCC")

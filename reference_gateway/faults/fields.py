@@ -61,7 +61,7 @@ class SessionNote(Mutations):
     """A number made from the first question stands before the system text."""
 
     def chat_body(self, body: JSONObject) -> JSONObject:
-        first = next((m for m in body["messages"] if m.get("role") == "user"), {})
+        first: JSONObject = next((m for m in body["messages"] if m.get("role") == "user"), {})
         content = first.get("content")
         text = content if isinstance(content, str) else "".join(part.get("text", "") for part in content or ())
         digest = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") % 10**18

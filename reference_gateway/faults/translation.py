@@ -75,14 +75,14 @@ TRANSLATION = (
     Fault(
         "pass-through-body",
         "a Messages body goes to the chat upstream as it came",
-        _ids("CON-01"),
+        _ids("CON-01 CON-03 PFX-08 PFX-16"),
         "new-api's pass_through_body",
         attribution.PassThroughBody,
     ),
     Fault(
         "native-merge-system",
         "towards a Messages upstream, system blocks become one string",
-        _ids("PFX-05"),
+        _ids("PFX-05 PFX-18"),
         "gateways that parse every request into one inner form",
         attribution.NativeMergeSystem,
     ),
