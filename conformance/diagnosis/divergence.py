@@ -58,7 +58,7 @@ def varying_word(text: str, at: int) -> tuple[int, int]:
     end = at
     while end < len(text) and text[end].isalnum() and text[end].isascii():
         end += 1
-    return start, max(end, min(at + 1, len(text)))
+    return (start, end) if end > start else (at, min(at + 1, len(text)))
 
 
 def field_name(text: str, at: int) -> str:

@@ -23,7 +23,7 @@ class Explanation:
 
 
 def explain(
-    earlier: tuple[Exchange, UpstreamPrompt], later: tuple[Exchange, UpstreamPrompt], own: Own
+    earlier: tuple[Exchange, UpstreamPrompt], later: tuple[Exchange, UpstreamPrompt], own: Own, tokens_per_byte: float
 ) -> Explanation | None:
     """Why `earlier`'s upstream prompt is no prefix of `later`'s, or None when it is one."""
     before, after = earlier[1], later[1]
@@ -34,23 +34,25 @@ def explain(
     if sent[0] is not None and sent[1] is not None:
         change = _hoisted(change, before, after, sent[0], sent[1])
         change = _in_client_terms(change, before, after, sent[0])
-    return Explanation(change, survival(before, after, later[0].usage.prompt), _ruled_out(change, before, after, sent))
+    table = survival(before, after, later[0].usage.prompt, tokens_per_byte)
+    return Explanation(change, table, _ruled_out(change, before, after, sent))
 
 
-def survival(before: UpstreamPrompt, after: UpstreamPrompt, prompt_tokens: int | None) -> Table:
+def survival(before: UpstreamPrompt, after: UpstreamPrompt, prompt_tokens: int | None, tokens_per_byte: float) -> Table:
     """How much of the later prompt the earlier one still begins, for both orders chat templates have.
 
-    In tokens where the target reports them (shared evenly over the characters; the template's own text is not in it),
-    else in characters.
+    In tokens where the target reports them, by the rate measured for the suite's text; what a template puts in front
+    of both prompts survives in either order. In characters where it does not.
     """
     unit = "tokens" if prompt_tokens else "characters"
     rows = []
     for name, order in (("tools first", (0, 1, 2)), ("system text first", (1, 0, 2))):
         texts = ["\n".join(_sections(prompt)[i] for i in order) for prompt in (before, after)]
         at = first_difference(*texts)
-        kept, whole = (len(texts[0]) if at is None else at), max(1, len(texts[1]))
-        scale = (prompt_tokens / whole) if prompt_tokens else 1.0
-        rows.append((name, round(kept * scale), round((whole - kept) * scale), f"{kept / whole:.1%}"))
+        behind = len(texts[1]) - (len(texts[0]) if at is None else at)
+        whole = prompt_tokens or len(texts[1])
+        lost = min(whole, round(behind * tokens_per_byte) if prompt_tokens else behind)
+        rows.append((name, whole - lost, lost, f"{(whole - lost) / max(1, whole):.1%}"))
     return Table(
         "what survives the change, by the order in which the model's template renders",
         ("template", f"{unit} kept, about", f"{unit} lost per turn", "ceiling on the hit rate"),

@@ -196,6 +196,6 @@ def _image_url(url: str) -> str:
 
 def _digest(data: str) -> str:
     try:
-        return "sha256:" + hashlib.sha256(base64.b64decode("".join(data.split()))).hexdigest()
+        return "sha256:" + hashlib.sha256(base64.b64decode("".join(data.split()), validate=True)).hexdigest()
     except (binascii.Error, ValueError):
         return "not base64"

@@ -66,7 +66,9 @@ def _varies(
     change = text_change(place, one[0], two[0], observed.own_text)
     same = one[1].request.get("messages", [None])[0] == two[1].request.get("messages", [None])[0]
     between = "from request to request of one conversation" if same else "from one conversation to the next"
-    explained = explain((one[1], one[2]), (two[1], two[2]), observed.own_text) if same else None
+    explained = (
+        explain((one[1], one[2]), (two[1], two[2]), observed.own_text, observed.lab.tokens_per_byte) if same else None
+    )
     if explained is not None and explained.change.kind == change.kind:
         change = _richer(change, explained.change)
     return judging.says(

@@ -40,7 +40,7 @@ def every_form_is_kept_out(observed: Observed) -> Verdict:
             judging, observed, form.second, n, change,
             code="form-forwarded",
             says=f"{len(left)} of {len(forms)} forms reach the upstream prompt and vary there ({form.name})",
-            tables=(table, survival(*prompts, form.second.exchange.usage.prompt)),
+            tables=(table, survival(*prompts, form.second.exchange.usage.prompt, observed.lab.tokens_per_byte)),
             ruled_out=("everything else, because both requests are the same but for the values in that text",),
         )  # fmt: skip
     arrived = [form for form in seen if _kept(form)]

@@ -65,7 +65,7 @@ def prefix_kept(observed: Observed) -> Verdict:
     if not changes:
         return judging.passes(f"each of {len(prompts)} turns is a prefix of the next", len(prompts), tables=(table,))
     first = min(changes)
-    explained = explain(prompts[first], prompts[first + 1], observed.own_text)
+    explained = explain(prompts[first], prompts[first + 1], observed.own_text, observed.lab.tokens_per_byte)
     assert explained is not None, "these two turns differ"
     return judging.says(
         Status.FAIL,
@@ -121,7 +121,7 @@ def attribution_kept_out(observed: Observed) -> Verdict:
     if len(set(blocks)) == 1:
         return judging.passes(f"the block reaches the upstream, but the same in all {n} turns", n)
     at = next(i for i in range(n - 1) if blocks[i] != blocks[i + 1])
-    explained = explain(prompts[at], prompts[at + 1], observed.own_text)
+    explained = explain(prompts[at], prompts[at + 1], observed.own_text, observed.lab.tokens_per_byte)
     seen = sum(block is not None for block in blocks)
     return judging.says(
         Status.FAIL,

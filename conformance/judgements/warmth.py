@@ -95,7 +95,7 @@ def _kept_growth(arm: Arm) -> list[float]:
     for before, turn in pairwise(turns[1:]):
         appended = (before.prompt or 0) - (turns[0].prompt or 0)
         if appended > 0:
-            found.append(((turn.cached or 0) - (turns[1].cached or 0)) / appended)
+            found.append(min(1.0, ((turn.cached or 0) - (turns[1].cached or 0)) / appended))
     return found
 
 
