@@ -26,13 +26,17 @@ def nothing_varying_is_added(observed: Observed) -> Verdict:
     if any(len(group) < 2 for group in prompts):
         return judging.undecided(f"only {n} of {sum(map(len, groups))} requests reached the recorder", n)
     seen: dict[str, tuple[str, Exchange, UpstreamPrompt]] = {}
-    for group in prompts:
+    for i, group in enumerate(prompts):
         for exchange, prompt in group:
-            for place, text in _added(observed, exchange, prompt).items():
+            added = _added(observed, exchange, prompt)
+            # A key of its own for each conversation is what such a field is for; within one it must not vary.
+            added |= {f"{name}/{i}": value for name, value in _cache_fields(exchange).items()}
+            for place, text in added.items():
                 known = seen.setdefault(place, (text, exchange, prompt))
                 if known[0] != text:
                     return _varies(judging, observed, place, known, (text, exchange, prompt), n)
-    note = f"; constant additions in {len(seen)} places (see CON-01)" if seen else ""
+    texts = sum(place.partition("/")[0] not in _CACHE_FIELDS for place in seen)
+    note = f"; constant additions in {texts} places (see CON-01)" if texts else ""
     return judging.passes(f"nothing that varies is added in {n} requests of two conversations{note}", n)
 
 
@@ -44,15 +48,18 @@ def _added(observed: Observed, exchange: Exchange, prompt: UpstreamPrompt) -> di
     client = parse_prompt(observed.entry.path, exchange.request, join=False)
     assert client is not None, "the suite's own request has messages"
     differences = content_differences(client, prompt)
-    added: dict[str, str] = {}
-    if not any(d.code == "text-dropped" for d in differences):
-        added = {d.where: d.text for d in differences if d.code == "text-added"}
+    if any(d.code == "text-dropped" for d in differences):
+        return {}
+    return {d.where: d.text for d in differences if d.code == "text-added"}
+
+
+def _cache_fields(exchange: Exchange) -> dict[str, str]:
+    """The gateway's own values of fields that decide what may be shared."""
     record = last_record(exchange)
     body = record.json if record is not None else None
-    for name in _CACHE_FIELDS:
-        if isinstance(body, dict) and name in body and name not in exchange.request:
-            added[f"the field {name}"] = str(body[name])
-    return added
+    if not isinstance(body, dict):
+        return {}
+    return {name: str(body[name]) for name in _CACHE_FIELDS if name in body and name not in exchange.request}
 
 
 def _varies(
@@ -63,6 +70,8 @@ def _varies(
     two: tuple[str, Exchange, UpstreamPrompt],
     n: int,
 ) -> Verdict:
+    if place.partition("/")[0] in _CACHE_FIELDS:
+        place = f"the field {place.partition('/')[0]}"
     change = text_change(place, one[0], two[0], observed.own_text)
     same = one[1].request.get("messages", [None])[0] == two[1].request.get("messages", [None])[0]
     between = "from request to request of one conversation" if same else "from one conversation to the next"

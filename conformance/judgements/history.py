@@ -9,6 +9,7 @@ from conformance.judgements.translated import finding, gone, got, shown, unseen
 from conformance.judgements.verdict import Judging
 from conformance.observe.observed import Observed
 from conformance.observe.probe_bodies import NOTED_TURNS, NOTES, RESULT_TEXTS, THOUGHTS, TWO_TEXTS
+from conformance.observe.probe_texts import PICTURE_HEAD
 from conformance.observe.translation_probes import Translated
 from conformance.verdicts import Change, Vantage, Verdict
 
@@ -168,18 +169,21 @@ def results_follow_their_calls(observed: Observed) -> Verdict:
     problem = _dropped(request) or _out_of_place(request, observed) or _unlike_text(request, observed)
     if problem is None and any(item.error for item in t.plain.sent.of("tool result")):
         problem = _error_lost(request, observed)
-    if problem is None and not t.images.refused and t.images.got is not None:
-        n = 2
-        problem = _images_lost(t.images)
-        if problem is not None:
-            code, says, change = problem
-            return finding(judging, observed, t.images, n, change, code=code, says=says)
     if problem is not None:
         code, says, change = problem
         return finding(judging, observed, t.plain, n, change, code=code, says=says)
-    images = ", images as images" if n == 2 else ""
+    images = ""
+    if not t.images.refused and t.images.got is not None:
+        n = 2
+        if lost := _images_lost(t.images):
+            code, says, change = lost
+            return finding(judging, observed, t.images, n, change, code=code, says=says)
+        whole = len(got(t.images).of("image")) >= len(t.images.sent.of("image"))
+        images = (
+            ", images as images" if whole else "; images are replaced by a text (a model without vision?), not judged"
+        )
     return judging.passes(
-        f"3 parallel results stand behind their calls, as text{images}, the message's text behind them", n
+        f"3 parallel results stand behind their calls, as text, the message's text behind them{images}", n
     )
 
 
@@ -267,8 +271,18 @@ def _neighbours(request: Request, item: Item) -> Sequence[Item]:
 
 
 def _images_lost(probe: Translated) -> Problem | None:
+    """Images that are gone without a trace, or spelled out as text; one replaced by some text of the gateway's may be
+    right for a model that takes none."""
     sent, arrived = probe.sent.of("image"), got(probe).of("image")
     if len(arrived) >= len(sent):
         return None
-    change = Change("images", 0, f"{len(sent)} images", f"{len(arrived)} images", "content dropped")
+    counts = f"{len(sent)} images", f"{len(arrived)} images"
+    spelled = next((item for item in got(probe).items if PICTURE_HEAD in item.text), None)
+    if spelled is not None:
+        change = Change(spelled.place, 0, *counts, "image spelled out as text")
+        return "images-as-text", "an image arrives as the text of its bytes", change
+    pieces = [sum(item.kind not in ("system", "tool call") for item in r.items) for r in (probe.sent, got(probe))]
+    if pieces[1] >= pieces[0]:
+        return None
+    change = Change("images", 0, *counts, "content dropped")
     return "images-lost", f"{len(sent)} images were sent, {len(arrived)} arrive as images", change

@@ -39,9 +39,11 @@ def forms_render_alike(observed: Observed) -> Verdict:
     lists, strings = observed.translation.plain, observed.translation.strings
     if silent := unseen(judging, strings):
         return silent
-    change = first_rendering_change(got(lists), got(strings), observed, "string/list rendering")
+    # The system text keeps its form through a session: only messages change theirs.
+    one, two = (_messages_only(got(probe)) for probe in (lists, strings))
+    change = first_rendering_change(one, two, observed, "string/list rendering")
     if change is None:
-        texts = sum(item.kind not in ("tool call", "image") for item in got(strings).items)
+        texts = sum(item.kind not in ("tool call", "image") for item in two.items)
         return judging.passes(f"{texts} texts are rendered alike, sent as strings and as lists of one block", 3)
     return finding(
         judging, observed, strings, 3, change,
@@ -49,6 +51,10 @@ def forms_render_alike(observed: Observed) -> Verdict:
         says="the same text, sent as a list of one block and as a string, becomes two texts",
         ruled_out=("chance, because the list form sent twice gives one prompt",),
     )  # fmt: skip
+
+
+def _messages_only(request: Request) -> Request:
+    return Request(request.dialect, tuple(item for item in request.items if item.kind != "system"), ())
 
 
 def marks_do_not_leak(observed: Observed) -> Verdict:

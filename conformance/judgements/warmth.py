@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from conformance.diagnosis.divergence import prefix_change
 from conformance.evidence.hotpair import Arm
-from conformance.judgements.translated import finding, unseen
+from conformance.judgements.translated import finding, got, unseen
 from conformance.judgements.verdict import Judging, cache_evidence_missing, confirming, last_record, upstream_prompts
 from conformance.observe.observed import Observed
 from conformance.verdicts import Change, Status, Table, Vantage, Verdict
@@ -117,25 +117,34 @@ def tenants_are_kept_apart(observed: Observed) -> Verdict:
     (_, first), (_, again), (_, foreign) = sends
     if not all(translated.exchange.ok for _, translated in sends):
         return judging.undecided(f"the gateway refuses cache_salt: {first.exchange.error or again.exchange.error}", 3)
+    floor = observed.qualification.floor + observed.granule
+    seen_by_other = foreign.exchange.usage.cached or 0
     if observed.sees_upstream:
         if silent := unseen(judging, first, again, foreign):
             return silent
-        for name, translated in sends:
-            sent = translated.sent.fields["cache_salt"]
-            arrived = translated.got.fields.get("cache_salt") if translated.got is not None else None
-            if arrived != sent:
-                came = ("(nothing)", "field dropped") if arrived is None else ("another salt", "value changed")
-                change = Change("the field cache_salt", 0, f"the salt of tenant {name}", *came)
-                return finding(
-                    judging, observed, translated, 3, change, code="salt-not-kept",
-                    says="a tenant's declared salt does not reach the engine as it is", tables=(table,),
-                )  # fmt: skip
+        salts = [got(translated).fields.get("cache_salt") for _, translated in sends]
+        if None in salts and seen_by_other <= floor:
+            return judging.undecided(
+                "the salt does not reach the upstream, yet no tenant was seen to read another's (see PFX-18)",
+                3,
+                tables=(table,),
+            )
+        came = None
+        if None in salts:
+            came = Change("the field cache_salt", 0, "the salts a, a, b", "(nothing)", "field dropped")
+        elif salts[0] != salts[1]:
+            came = Change("the field cache_salt", 0, "the salt a, twice", "two salts", "salt varies")
+        elif salts[0] == salts[2]:
+            came = Change("the field cache_salt", 0, "the salts a and b", "one salt", "salts merged")
+        if came is not None:
+            return finding(
+                judging, observed, foreign, 3, came, code="salt-not-kept",
+                says="a tenant's declared salt does not reach the engine as its own", tables=(table,),
+            )  # fmt: skip
     if missing := cache_evidence_missing(observed, judging):
         return missing
-    granule = observed.granule
-    floor = observed.qualification.floor + granule
-    hit, seen_by_other = again.exchange.usage.cached or 0, foreign.exchange.usage.cached or 0
-    if hit <= max(seen_by_other, 0) and seen_by_other <= floor:
+    hit = again.exchange.usage.cached or 0
+    if hit <= seen_by_other <= floor:
         return judging.undecided(
             "the prompt is too short for its repeat to hit at this granularity", 3, tables=(table,)
         )

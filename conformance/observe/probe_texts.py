@@ -81,6 +81,10 @@ def picture(shade: int) -> str:
     return base64.b64encode(b"\x89PNG\r\n\x1a\n" + data).decode()
 
 
+PICTURE_HEAD = picture(0)[:40]
+"""How every such picture begins, as base64."""
+
+
 def image_block(entry: Entry, data: str) -> Json:
     """An inline image in the entry's dialect."""
     if entry is Entry.MESSAGES:

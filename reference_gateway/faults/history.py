@@ -247,15 +247,28 @@ class TruncateOldResults(Mutations):
         return {**body, "messages": [*map(cut, earlier), last]}
 
 
-class ImagesAsText(Mutations):
-    """A picture is replaced by a word."""
+class DropImages(Mutations):
+    """Pictures are left out."""
 
     def chat_body(self, body: JSONObject) -> JSONObject:
-        return _mapped(body, lambda m: {**m, "content": _parts(m.get("content"), self._word)})
+        return _mapped(body, lambda m: {**m, "content": self._without(m.get("content"))})
 
     @staticmethod
-    def _word(part: JSONObject) -> JSONObject:
-        return {"type": "text", "text": "(a picture)"} if part.get("type") == "image_url" else part
+    def _without(content: Any) -> Any:
+        if not isinstance(content, list):
+            return content
+        return [part for part in content if part.get("type") != "image_url"]
+
+
+class ImagesAsText(Mutations):
+    """A picture is sent as the text of its address."""
+
+    def chat_body(self, body: JSONObject) -> JSONObject:
+        return _mapped(body, lambda m: {**m, "content": _parts(m.get("content"), self._spelled)})
+
+    @staticmethod
+    def _spelled(part: JSONObject) -> JSONObject:
+        return {"type": "text", "text": part["image_url"]["url"]} if part.get("type") == "image_url" else part
 
 
 class ReencodeImages(Mutations):

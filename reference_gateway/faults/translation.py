@@ -143,10 +143,17 @@ TRANSLATION = (
         history.LoseErrorFlag,
     ),
     Fault(
-        "images-as-text",
-        "a picture is replaced by a word",
+        "drop-images",
+        "pictures are left out",
         _ids("CON-02"),
-        "converters without images",
+        "converters that know text blocks only",
+        history.DropImages,
+    ),
+    Fault(
+        "images-as-text",
+        "a picture is sent as the text of its address",
+        _ids("CON-02"),
+        "blocks rendered by their JSON form",
         history.ImagesAsText,
     ),
     Fault(

@@ -206,7 +206,8 @@ def test_reasoning_and_long_results() -> None:
 def test_pictures_and_marks() -> None:
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD"}}
     body = body_of(user([picture, *blocks("what?")]))
-    assert through("images-as-text", body)["messages"][0]["content"][0] == blocks("(a picture)")[0]
+    assert through("images-as-text", body)["messages"][0]["content"][0] == blocks("data:image/png;base64,QUJD")[0]
+    assert through("drop-images", body)["messages"][0]["content"] == blocks("what?")
     anew = through("reencode-images", body)["messages"][0]["content"][0]["image_url"]["url"]
     assert anew == "data:image/png;base64,QUJDCg=="
     mark = {"cache_control": {"type": "ephemeral"}}

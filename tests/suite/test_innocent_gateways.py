@@ -22,7 +22,7 @@ def each_message(body: JSONObject, change: Any) -> JSONObject:
 
 
 class OtherNames(Mutations):
-    """`developer` for system, ids renamed by their hash, max_completion_tokens, defaults spelled out."""
+    """`developer` for system, ids renamed, defaults spelled out, a tenant before each salt, a key for each session."""
 
     def chat_body(self, body: JSONObject) -> JSONObject:
         def named(old: str) -> str:
@@ -41,6 +41,11 @@ class OtherNames(Mutations):
         body = {"temperature": 1.0, "top_p": 1, "n": 1, "presence_penalty": 0, **each_message(body, changed)}
         if "max_tokens" in body:
             body["max_completion_tokens"] = body.pop("max_tokens")
+        if "cache_salt" in body:
+            body["cache_salt"] = f"tenant-7/{body['cache_salt']}"
+        if "user" in body:
+            session = hashlib.sha256(str(body["user"]).encode()).hexdigest()
+            body = {"prompt_cache_key": session, **body}
         if "tools" in body:
             body = {"tool_choice": "auto", "parallel_tool_calls": True, **body}
         return body
