@@ -24,6 +24,8 @@ def values_stay(observed: Observed) -> Verdict:
     if silent := unseen(judging, *probes):
         return silent
     calls = t.plain.sent.of("tool call")
+    if any([c.name for c in got(probe).of("tool call")][: len(calls)] != [c.name for c in calls] for probe in probes):
+        return judging.undecided("the tool calls do not arrive as calls, in their order (see CON-01, CON-02)", 3)
     respelled: Difference | None = None
     for at, call in enumerate(calls):
         arrived = [same_call(got(probe), at) for probe in probes]

@@ -82,8 +82,8 @@ def _choice(name: str, fields: Mapping[str, Any], native: bool, has_tools: bool)
             "any": ("required",), "none": ("none",), "left out": (None, "auto"),
             "tool": ({"type": "function", "function": {"name": "ask_owner"}},),
         }[name]  # fmt: skip
-        if name == "none" and not has_tools:
-            return  # no tools, so none can be called
+        if not has_tools:
+            return  # chat upstreams refuse a choice among no tools; that they are gone is CON-01's
         if name == "any" and fields.get("parallel_tool_calls") is not False:
             yield "parallel_tool_calls", "False", _said(fields.get("parallel_tool_calls")), "field dropped"
     if arrived not in wanted:

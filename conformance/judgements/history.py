@@ -142,6 +142,9 @@ def old_thinking_is_treated_alike(observed: Observed) -> Verdict:
     _, before, after = observed.translation.thinking
     if silent := unseen(judging, before, after):
         return silent
+    texts = [item.text for kind in ("user", "assistant") for item in before.sent.of(kind)]
+    if any(got(probe).find(text) is None for probe in (before, after) for text in texts if text not in THOUGHTS):
+        return judging.undecided("the history does not arrive whole (see CON-01)", 2)
     kept = [[got(probe).find(thought) is not None for thought in THOUGHTS[:2]] for probe in (before, after)]
     for at, (then, now) in enumerate(zip(*kept, strict=True)):
         if then == now:
