@@ -104,9 +104,10 @@ def call_ids_renamed(asked: Asked) -> None:
     renamed: dict[str, str] = {}
     for i, message in enumerate(asked.body["messages"]):
         for j, call in enumerate(message.get("tool_calls") or []):
-            call["id"] = renamed[call["id"]] = f"call_{i}_{j}"
+            renamed[call["id"]] = f"call_{i}_{j}"
+            call["id"] = renamed[call["id"]]
         if message["role"] == "tool":
-            message["tool_call_id"] = renamed.get(message["tool_call_id"], message["tool_call_id"])
+            message["tool_call_id"] = renamed[message["tool_call_id"]]
 
 
 # The gateway's answers to its client

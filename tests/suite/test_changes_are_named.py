@@ -11,6 +11,8 @@ from conformance.matrix import Cell
 from conformance.report.wording import change_line
 from conformance.verdicts import Entry, Status, Verdict
 
+pytestmark = pytest.mark.xdist_group("matrix")  # its fixture is made once
+
 
 @pytest.fixture
 def cells() -> list[Cell]:
