@@ -5,6 +5,7 @@ VENV ?= .venv
 SEEDS ?= 20
 ARGS ?=
 TARGET ?=
+TARGETS ?=
 
 BIN := $(VENV)/bin
 # Where the environment is up to date, a file named after what it was made from lies in it.
@@ -16,7 +17,7 @@ export PIP_NO_INPUT := 1
 export PIP_ROOT_USER_ACTION := ignore
 
 .DEFAULT_GOAL := help
-.PHONY: help conformance test lint format matrix aa lock clean
+.PHONY: help conformance test lint format matrix aa targets lock clean
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z]+):.*##[ ]*(.*)/  make \1            \2/p' $(MAKEFILE_LIST) | sed -E 's/^(.{20}) */\1/'
@@ -25,7 +26,7 @@ conformance: $(STAMP)  ## judge the embedded pair, or a gateway: make conformanc
 	$(BIN)/prefixproof $(if $(TARGET),--target '$(TARGET)') $(ARGS)
 
 test: $(STAMP)  ## the project's own tests; ARGS="-k NAME" narrows them
-	$(BIN)/pytest tests -q $(ARGS)
+	$(BIN)/pytest tests -q -n 2 --dist loadgroup $(ARGS)
 
 lint: $(STAMP)  ## formatting, lint and types; changes nothing
 	$(BIN)/ruff format --check $(LINTED)
@@ -41,6 +42,9 @@ matrix: $(STAMP)  ## every fault against every rule, with SEEDS=20 seeds
 
 aa: $(STAMP)  ## the clean pair against itself under noise: false-fail and power figures
 	$(BIN)/python -m conformance.aa $(ARGS)
+
+targets: $(STAMP)  ## install and judge gateways nobody here wrote; TARGETS="litellm-1.108.7 ccr-2.0.0" for some
+	$(BIN)/python tests/targets/run_targets.py $(TARGETS) $(ARGS)
 
 lock: $(STAMP)  ## write requirements.lock from the environment
 	@head -n 2 requirements.lock > $(VENV)/lock

@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from conformance.verdicts import Status, Verdict
 
 EXPLAINED_BY: dict[str, tuple[str, ...]] = {
-    "PFX-01": ("PFX-09",),
-    "PFX-14": ("PFX-09",),
-    "PIN-01": ("PFX-02", "PFX-09", "PFX-01"),
+    "PFX-01": ("PFX-09", "PFX-13", "PFX-10"),
+    "PFX-03": ("PFX-02",),
+    "PFX-14": ("PFX-09", "PFX-13"),
+    "PFX-18": ("ISO-01", "PFX-05"),
+    "PFX-19": ("PFX-02", "PFX-09", "PFX-13", "PFX-01"),
+    "PIN-01": ("PFX-02", "PFX-09", "PFX-13", "PFX-01"),
     "PIN-03": ("PIN-02",),
     "USE-01": ("STR-04", "STR-03"),
     "USE-02": ("USE-08", "USE-01"),
@@ -24,6 +27,11 @@ EXPLAINED_BY: dict[str, tuple[str, ...]] = {
 }
 """Rule id -> rules whose failure on the same entry explains its own, the likeliest first."""
 
+OWN_ROOTS: dict[str, frozenset[str]] = {
+    "USE-01": frozenset(("sum-wrong", "cache-read-wrong", "cached-counted-wrong", "total-ignores-prompt")),
+}
+"""Rule id -> codes of failures that nothing in `EXPLAINED_BY` explains: plain answers miscount by themselves."""
+
 
 def link_roots(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
     """The same verdicts, each consequence carrying the id of its root."""
@@ -31,6 +39,8 @@ def link_roots(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
 
     def root_of(verdict: Verdict) -> str | None:
         causes = EXPLAINED_BY.get(verdict.rule, ())
+        if verdict.code in OWN_ROOTS.get(verdict.rule, ()):
+            return None
         return next((rule for rule in causes if (rule, verdict.entry) in failed), None)
 
     linked = []

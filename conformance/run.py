@@ -20,7 +20,7 @@ from conformance.observe.plan import Plan, plan_for
 from conformance.observe.scripted import ScriptedBreaker, ScriptedUpstream, hello
 from conformance.observe.usage_scripts import NOT_WHEN_QUICK
 from conformance.options import Budget, RunOptions
-from conformance.pair import ALIAS, check_fault, embedded_pair, engine_config
+from conformance.pair import ALIAS, NATIVE_MODEL, check_fault, embedded_pair, engine_config
 from conformance.preflight import Preflight, check_target, preflight_token
 from conformance.recorder import Recorder, relay
 from conformance.redact import public_url
@@ -38,6 +38,7 @@ from conformance.verdicts import (
     exit_code,
     unjudged_families,
 )
+from conformance.wire.breaker import Breaker
 from conformance.wire.client import Wire
 from conformance.wire.exchange import Exchange
 
@@ -128,17 +129,7 @@ class Run:
             raise
         except Exception as error:
             raise SuiteProblem(f"the suite could not start: {type(error).__name__}: {error}") from error
-        self._wire = self._stack.enter_context(
-            Wire(
-                self._preflight.target,
-                api_key=options.api_key,
-                model=self._preflight.model,
-                timeout_s=options.timeout_s,
-                recorder=self._recorder,
-                run_id=self.run_id,
-                on_exchange=self.exchanges.append,
-            )
-        )
+        self._wire = self._wire_to(self._preflight.model)
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -166,7 +157,8 @@ class Run:
     @property
     def token_cap(self) -> int:
         """Prompt tokens at which sending stops, whatever is still open."""
-        return round(self.options.budget.prompt_tokens * CAP_FACTOR * len(self.entries))
+        asked = self.options.budget.prompt_tokens * len(self.entries)
+        return round(CAP_FACTOR * max(asked, self.planned_tokens))
 
     def observed(self, entry: Entry) -> Observed:
         """What was and will be observed on `entry`."""
@@ -244,7 +236,10 @@ class Run:
 
     @property
     def _families(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(rule.family for rule in self.rules if rule.is_must))
+        asked = [rule for rule in self.rules if rule.is_must]
+        # A rule that needs load asks for no family, unless nothing else was selected: then nothing judged is not green.
+        judged = [rule for rule in asked if not rule.needs_load] or asked
+        return tuple(dict.fromkeys(rule.family for rule in judged))
 
     @property
     def _withheld(self) -> tuple[str, ...]:
@@ -283,30 +278,49 @@ class Run:
             pause_s=self.options.pause_s if self.options.target else 0.0,
             needs=self._needs_recorder,
             engine_lab=self._engine_lab,
+            native_lab=self._native_lab,
+            other=lambda: self._other(entry),
             scripted=self._scripted(entry),
             patience_s=PATIENCE_S if self.options.target else 1.0,
         )
+
+    def _other(self, entry: Entry) -> Observed | None:
+        return next((self.observed(other) for other in self.entries if other is not entry), None)
 
     def _scripted(self, entry: Entry) -> ScriptedUpstream | None:
         """Where a recorder sees the target's requests, it can answer them too."""
         if self._recorder is None or not self.sees_upstream:
             return None
         if self._scripted_wire is None:
-            options = self.options
-            self._scripted_wire = self._stack.enter_context(
-                Wire(
-                    self._checked.target,
-                    api_key=options.api_key,
-                    model=self._checked.model,
-                    timeout_s=min(options.timeout_s, SCRIPTED_TIMEOUT_S),
-                    recorder=self._recorder,
-                    run_id=self.run_id,
-                    breaker=ScriptedBreaker(),
-                    on_exchange=self.exchanges.append,
-                )
+            self._scripted_wire = self._wire_to(
+                self._checked.model,
+                timeout_s=min(self.options.timeout_s, SCRIPTED_TIMEOUT_S),
+                breaker=ScriptedBreaker(),
             )
         without = NOT_WHEN_QUICK if self.options.budget is Budget.QUICK else ()
         return ScriptedUpstream(entry, self._scripted_wire, self._recorder, self.salts, without=without)
+
+    def _native_lab(self) -> WireLab | None:
+        """The embedded gateway's channel towards an upstream that speaks Messages; None with any other target."""
+        if self.options.target is not None or self._recorder is None:
+            return None
+        return self._lab(Entry.MESSAGES, self._wire_to(NATIVE_MODEL), sees_upstream=self.sees_upstream)
+
+    def _wire_to(self, model: str, *, timeout_s: float | None = None, breaker: Breaker | None = None) -> Wire:
+        """A wire to the target, open until the run closes."""
+        options = self.options
+        return self._stack.enter_context(
+            Wire(
+                self._checked.target,
+                api_key=options.api_key,
+                model=model,
+                timeout_s=timeout_s or options.timeout_s,
+                recorder=self._recorder,
+                run_id=self.run_id,
+                breaker=breaker,
+                on_exchange=self.exchanges.append,
+            )
+        )
 
     def _engine_lab(self) -> WireLab | None:
         """Conversations straight to the engine: None without `--engine`, or where it cannot be spoken to."""

@@ -31,6 +31,12 @@ def count_is_near_the_total(observed: Observed) -> Verdict:
             n, tables=(table,),
         )  # fmt: skip
     failed = [c for c in counted if not 200 <= c.reply.status < 300]
+    if failed and all(not c.real.ok for c in failed):
+        # What is refused when it is sent may be refused when it is counted: that is no fault of the count.
+        said = error_line(failed[0].reply.status, failed[0].reply.body)
+        return judging.undecided(
+            f"the request itself is refused like its count ({failed[0].what}: {said})", n, tables=(table,)
+        )
     if failed:
         said = error_line(failed[0].reply.status, failed[0].reply.body)
         return judging.says(

@@ -7,7 +7,14 @@ from conformance.evidence.conversation import Sent
 from conformance.evidence.hotpair import Arm
 from conformance.evidence.pinned import Pinned, find_pinned, long_enough, one_constant
 from conformance.judgements.sections import pinned_section
-from conformance.judgements.verdict import Judging, cache_evidence_missing, confirming, evidence, upstream_prompts
+from conformance.judgements.verdict import (
+    Judging,
+    cache_evidence_missing,
+    cached_not_reported,
+    confirming,
+    evidence,
+    upstream_prompts,
+)
 from conformance.observe.observed import Observed
 from conformance.verdicts import Change, Status, Table, Vantage, Verdict
 
@@ -102,7 +109,7 @@ def fresh_prompts_report_no_hit(observed: Observed) -> Verdict:
     if not any(s.valid for s in fresh):
         return cache_evidence_missing(observed, judging) or judging.undecided("no probe was answered")
     if all(s.cached is None for p in qualification.probes for s in (p.first, *p.repeats)):
-        return judging.not_run("no answer carries cached tokens (vLLM: start it with --enable-prompt-tokens-details)")
+        return judging.not_run(cached_not_reported(observed))
     if not qualification.all_counted:  # then the bound below means nothing
         return cache_evidence_missing(observed, judging) or judging.undecided("the total does not count every section")
     # A true count never exceeds what is shared, whatever its step; the margin is for the bound's own estimate.

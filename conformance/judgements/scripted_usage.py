@@ -7,6 +7,7 @@ USE-01's or USE-05's to tell, and the other rules leave them out.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from conformance.judgements.scripted import unplayed, without_recorder, witnessed
@@ -28,8 +29,18 @@ from conformance.verdicts import Cell, Entry, Status, Table, Vantage, Verdict
 from conformance.wire.jsontext import dumps
 
 Fields = Mapping[str, Any]
-Check = Callable[["Answer"], str | None]
-"""What is wrong with an answer in a few words, or None."""
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """What is wrong with an answer in a few words; `code` where it is not what the rule's failures mostly are."""
+
+    words: str
+    code: str = ""
+
+
+Check = Callable[["Answer"], Wrong | None]
+"""What is wrong with an answer, or None."""
 
 _COLUMNS = ("case", "form", "the upstream reports", "an honest answer", "the client got")
 _SHOWN = 120
@@ -74,12 +85,12 @@ def total_of(got: Fields) -> int | None:
 def never_below_zero(observed: Observed) -> Verdict:
     """USE-02: no count is negative, and parts that exceed the prompt are brought into agreement."""
 
-    def check(answer: Answer) -> str | None:
+    def check(answer: Answer) -> Wrong | None:
         low = [name for name, value in answer.got.items() if isinstance(value, int | float) and value < 0]
         if low:
-            return f"{low[0]} is {answer.got[low[0]]}"
+            return Wrong(f"{low[0]} is {answer.got[low[0]]}")
         if all(answer.right_in_control(name) for name in ("input", "read", "output")) and not _fits(answer):
-            return "the parts contradict each other"
+            return Wrong("the parts contradict each other")
         return None
 
     passed = "no count falls below 0, and the parts agree"
@@ -91,14 +102,17 @@ def unknown_is_not_zero(observed: Observed) -> Verdict:
 
     field = "read" if observed.entry is Entry.MESSAGES else "cached"
 
-    def check(answer: Answer) -> str | None:
+    def check(answer: Answer) -> Wrong | None:
         allowed, got = answer.readings[0][field], answer.got[field]
         if not allows(allowed, got):
             if None in allowed:
-                return f"{_json(got)} cached tokens where the upstream told nothing"
-            if answer.right_in_control(field):
-                return "a reported 0 is left out" if got is None else f"a reported 0 became {_json(got)}"
-        return None if not answer.got.get("created") else f"{answer.got['created']} written tokens nobody reported"
+                return Wrong(f"{_json(got)} cached tokens where the upstream told nothing")
+            if answer.right_in_control(field) and got is not None:
+                return Wrong(f"a reported 0 became {_json(got)}")
+        if answer.got.get("created"):
+            return Wrong(f"{answer.got['created']} written tokens nobody reported")
+        left_out = got is None and not allows(allowed, got) and answer.right_in_control(field)
+        return Wrong("a reported 0 is left out", code="zero-left-out") if left_out else None
 
     passed = "unknown counts stay unknown, a reported 0 stays 0"
     return _judge(observed, "USE-03", check, code="invented", passed=passed, gate=(field,))
@@ -107,11 +121,11 @@ def unknown_is_not_zero(observed: Observed) -> Verdict:
 def reads_hit_and_miss(observed: Observed) -> Verdict:
     """USE-04: DeepSeek's hit is what was read from cache; its miss is no write."""
 
-    def check(answer: Answer) -> str | None:
+    def check(answer: Answer) -> Wrong | None:
         if answer.got["created"]:
-            return f"{answer.got['created']} missed tokens are called a cache write"
+            return Wrong(f"{answer.got['created']} missed tokens are called a cache write")
         if answer.right_in_control("read") and not _fits(answer, ("read",)):
-            return f"cache read is {answer.got['read']}"
+            return Wrong(f"cache read is {answer.got['read']}")
         return None
 
     passed = "hits are read, and a miss is no write"
@@ -121,16 +135,16 @@ def reads_hit_and_miss(observed: Observed) -> Verdict:
 def creation_counted_once(observed: Observed) -> Verdict:
     """USE-08: written tokens are part of the prompt, so the total stays; none are reported that were not."""
 
-    def check(answer: Answer) -> str | None:
+    def check(answer: Answer) -> Wrong | None:
         created = answer.got["created"]
         told = any(reading["created"] != (None, 0) for reading in answer.readings)
         if created and not told:
-            return f"{created} written tokens nobody reported"
+            return Wrong(f"{created} written tokens nobody reported")
         extra, total = answer.extra_in_control, total_of(answer.got)
         if extra is None or total is None or not created:
             return None
         right = PROMPT + (answer.got["read"] or 0 if extra else 0)
-        return f"the total is {total} where {right} is right" if total != right else None
+        return Wrong(f"the total is {total} where {right} is right") if total != right else None
 
     return _judge(observed, "USE-08", check, code="creation-twice", passed="written tokens are counted once, if at all")
 
@@ -138,7 +152,7 @@ def creation_counted_once(observed: Observed) -> Verdict:
 def counts_are_integers(observed: Observed) -> Verdict:
     """USE-09: whatever the upstream reports, counts are integers from 0 up."""
 
-    def check(answer: Answer) -> str | None:
+    def check(answer: Answer) -> Wrong | None:
         usages = [answer.got]
         start = answer.played.exchange.start_usage
         if start is not None:
@@ -146,10 +160,10 @@ def counts_are_integers(observed: Observed) -> Verdict:
         for usage in usages:
             for name in ("input", "output"):
                 if not is_count(usage[name]):
-                    return f"{name} is {_json(usage[name])}"
+                    return Wrong(f"{name} is {_json(usage[name])}")
             for name in ("read", "created"):
                 if usage[name] is not None and not is_count(usage[name]):
-                    return f"{name} is {_json(usage[name])}"
+                    return Wrong(f"{name} is {_json(usage[name])}")
         return None
 
     return _judge(observed, "USE-09", check, code="no-integer", passed="all counts are integers")
@@ -158,10 +172,10 @@ def counts_are_integers(observed: Observed) -> Verdict:
 def output_is_complete(observed: Observed) -> Verdict:
     """USE-10: output tokens include reasoning."""
 
-    def check(answer: Answer) -> str | None:
+    def check(answer: Answer) -> Wrong | None:
         if not answer.right_in_control("output") or _fits(answer, ("output",)):
             return None
-        return f"{answer.got['output']} output tokens"
+        return Wrong(f"{answer.got['output']} output tokens")
 
     passed = "output tokens include reasoning"
     return _judge(observed, "USE-10", check, code="output-incomplete", passed=passed, gate=("output",))
@@ -171,10 +185,10 @@ def last_usage_chunk_holds(observed: Observed) -> Verdict:
     """STR-05: wherever a stream's usage stands, and of several the last one."""
     fields = ("input", "read", "output") if observed.entry is Entry.MESSAGES else ("prompt", "cached", "completion")
 
-    def check(answer: Answer) -> str | None:
+    def check(answer: Answer) -> Wrong | None:
         judged = [name for name in fields if answer.right_in_control(name)]
         wrong = [name for name in judged if not _fits(answer, (name,))]
-        return f"{wrong[0]} is {_json(answer.got[wrong[0]])}" if wrong else None
+        return Wrong(f"{wrong[0]} is {_json(answer.got[wrong[0]])}") if wrong else None
 
     passed = "the last usage of a stream is reported"
     return _judge(observed, "STR-05", check, code="usage-chunk-missed", passed=passed, gate=fields)
@@ -183,11 +197,11 @@ def last_usage_chunk_holds(observed: Observed) -> Verdict:
 def survives_missing_usage(observed: Observed) -> Verdict:
     """STR-06: without any usage the stream still ends properly, its counts integers."""
 
-    def check(answer: Answer) -> str | None:
+    def check(answer: Answer) -> Wrong | None:
         if observed.entry is Entry.CHAT:
             return None
         bad = [name for name in ("input", "output") if not is_count(answer.got[name])]
-        return f"{bad[0]} is {_json(answer.got[bad[0]])}" if bad else None
+        return Wrong(f"{bad[0]} is {_json(answer.got[bad[0]])}") if bad else None
 
     return _judge(observed, "STR-06", check, code="no-usage", passed="streams without usage end properly")
 
@@ -196,9 +210,9 @@ def chat_usage_is_kept(observed: Observed) -> Verdict:
     """USE-05 by the upstream's own usage: prompt, completion, total and details arrive as they were sent."""
     fields = _CHAT_FIELDS
 
-    def check(answer: Answer) -> str | None:
+    def check(answer: Answer) -> Wrong | None:
         wrong = [name for name in fields if not _fits(answer, (name,))]
-        return f"{wrong[0]} is {_json(answer.got[wrong[0]])}" if wrong else None
+        return Wrong(f"{wrong[0]} is {_json(answer.got[wrong[0]])}") if wrong else None
 
     cases = tuple(c for c in USAGE_CASES if c.chat and c.rule in ("USE-01", "USE-02", "USE-04", "USE-10"))
     passed = "chat usage arrives as the upstream sent it"
@@ -237,16 +251,17 @@ def _judge(
     if nothing := unplayed(judging, [p for _, p in played]):
         return nothing
     answers = [Answer(observed.entry, case, p, scripted.usage(_control(case))) for case, p in played if p.reached]
-    problems = [(answer, problem) for answer in answers if (problem := _problem(answer, check)) is not None]
+    problems = [(answer, wrong) for answer in answers if (wrong := _problem(answer, check)) is not None]
+    problems.sort(key=lambda found: bool(found[1].code))  # what the rule is about goes first
     table = Table("scripted upstream usages", _COLUMNS, tuple(_row(a) for a, _ in problems[:12]))
     n = len(answers)
     if problems:
-        answer, problem = problems[0]
+        answer, wrong = problems[0]
         return judging.says(
             Status.FAIL,
-            f"{len(problems)} of {n} usages are misreported: {answer.case.name}: {problem} ({answer.case.why})",
+            f"{len(problems)} of {n} usages are misreported: {answer.case.name}: {wrong.words} ({answer.case.why})",
             n,
-            code=code,
+            code=wrong.code or code,
             tables=(table,),
             excerpts=(evidence(f"case {answer.case.name}", answer.played.exchange, observed),),
         )
@@ -258,12 +273,12 @@ def _judge(
     return judging.passes(f"{passed} ({len(told)} scripted usages)", n)
 
 
-def _problem(answer: Answer, check: Check) -> str | None:
+def _problem(answer: Answer, check: Check) -> Wrong | None:
     exchange = answer.played.exchange
     if not exchange.ok:
         # A target that cannot answer the sane case either has another trouble than this usage.
         refused = answer.case.may_refuse or not answer.control_answered
-        return None if refused else f"the answer is lost: {_cut(exchange.error or '')}"
+        return None if refused else Wrong(f"the answer is lost: {_cut(exchange.error or '')}", code="answer-lost")
     return check(answer) if witnessed(answer.played) else None
 
 

@@ -29,7 +29,8 @@ def pinned_section(observed: Observed, arm: Arm, count: int) -> str:
     tools = session.sizes.tools_bytes * rate["tools"]
     system = session.sizes.instructions * rate["system"]
     message = sum(session.sizes.first_message) * rate["message"]
-    preamble = max(0.0, arm.first.prompt - tools - system - message)
+    total = arm.first.prompt - ((arm.first.cached or 0) if observed.cached_counted_twice else 0)
+    preamble = max(0.0, total - tools - system - message)
     ends = (
         (preamble, "at the head of the prompt, before any section"),
         (preamble + tools, "at the head of the system text, just behind the tools"),

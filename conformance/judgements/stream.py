@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -213,7 +214,7 @@ def asks_upstream_for_usage(observed: Observed) -> Verdict:
     if not (isinstance(options, dict) and options.get("include_usage") is True):
         return judging.says(
             Status.FAIL,
-            f"the upstream stream is asked with stream_options = {options}: it will not report usage",
+            f"the upstream stream is asked {_with_options(options)}: it will not report usage",
             1,
             code="usage-not-asked",
             excerpts=(evidence("stream", streams.raw, observed),),
@@ -221,6 +222,10 @@ def asks_upstream_for_usage(observed: Observed) -> Verdict:
     if streams.unasked is None:
         return judging.passes("the upstream is asked for usage", 1)
     return _not_leaked(observed, judging)
+
+
+def _with_options(options: object) -> str:
+    return "without stream_options" if options is None else f"with stream_options = {json.dumps(options)}"
 
 
 def _not_leaked(observed: Observed, judging: Judging) -> Verdict:

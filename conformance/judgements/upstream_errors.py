@@ -81,13 +81,14 @@ def _wrong(entry: Entry, case: ErrorCase, form: str, played: Played) -> dict[str
     if tries > MOST_TRIES:
         found["retry-storm"] = f"tried {tries} times upstream"
     if 200 <= exchange.status < 300:
-        inside = form == "stream" and case.inside_200 and ending(exchange) in (Ending.ERROR_EVENT, Ending.BROKEN)
-        if not inside:
-            found["error-as-200"] = f"upstream {case.status} comes as {exchange.status}"
+        told = ending(exchange) in (Ending.ERROR_EVENT, Ending.BROKEN)
+        if not (told and form == "stream" and case.inside_200):
+            how = f"a {exchange.status} with the error inside" if told else f"a {exchange.status} without any error"
+            found["error-as-200"] = f"{case.said} comes as {how}"
         return found
     if exchange.status not in case.right:
         was = exchange.status or "a broken connection"
-        found["wrong-status"] = f"upstream {case.status} comes as {was}"
+        found["wrong-status"] = f"{case.said} comes as {was}"
         return found
     if not _in_dialect(entry, exchange.response_body):
         found["wrong-shape"] = f"a {exchange.status} not in the shape of {entry.path}"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from conformance.evidence.conversation import Sent
-from conformance.judgements.verdict import Judging, evidence, last_record
-from conformance.observe.observed import Observed
+from conformance.judgements.verdict import Judging, evidence, last_record, usage_upstream
+from conformance.observe.observed import DialectPair, Observed
 from conformance.verdicts import Cell, Entry, Status, Table, Vantage, Verdict
 from conformance.wire.exchange import Exchange
 from conformance.wire.upstream_usage import upstream_usage
+
+STREAMS_ONLY = "stream-"
+"""Begins the code of a failure that no plain answer shows: only that can follow from how streams are asked for."""
 
 
 def adds_up_to_upstream(observed: Observed) -> Verdict:
@@ -39,12 +42,13 @@ def adds_up_to_upstream(observed: Observed) -> Verdict:
         return judging.passes(f"the parts add up to the upstream's prompt in all {judged} answers", judged)
     columns = ("form", "upstream prompt", "upstream cached", "reported sum", "input", "cache read", "cache creation")
     first = rows[0]
+    code = "sum-wrong" if any(row[3] != row[1] for row in rows) else "cache-read-wrong"
     return judging.says(
         Status.FAIL,
-        f"{len(wrong)} of {judged} answers miscount: e.g. upstream {first[1]} prompt ({first[2]} cached) is reported "
-        f"as {first[3]} in all ({first[4]} input, {first[5]} cache read)",
+        f"{len(wrong)} of {judged} answers miscount: e.g. upstream {_shown(first[1])} prompt ({_shown(first[2])} "
+        f"cached) is reported as {_shown(first[3])} in all ({_shown(first[4])} input, {_shown(first[5])} cache read)",
         judged,
-        code="sum-wrong" if any(row[3] != row[1] for row in rows) else "cache-read-wrong",
+        code=f"{STREAMS_ONLY}{code}" if all(e.streamed for e in wrong) else code,
         tables=(Table("answers that miscount", columns, tuple(rows[:12])),),
         excerpts=(evidence("first answer that miscounts", wrong[0], observed),),
     )
@@ -122,10 +126,17 @@ def same_total_cold_and_warm(observed: Observed) -> Verdict:
         return judging.undecided(
             "the total does not grow with the message: that it stays proves nothing", n, tables=(table,)
         )
-    moved = sum((b.cached or 0) - (a.cached or 0) >= rules.moved_tokens for a, b in known)
+    moved = sum(_cached(b) - _cached(a) >= rules.moved_tokens for a, b in known)
     if not moved:
         return judging.undecided("no repeat was warmer than its first send", n, tables=(table,))
     return judging.passes(f"{len(known)} requests sent twice keep their total; {moved} were warm the second time", n)
+
+
+def _cached(sent: Sent) -> int:
+    """What came from cache: by the answer, or by the upstream's own word where the answer says nothing."""
+    if sent.cached is None and sent.exchange is not None:
+        return usage_upstream(sent.exchange).cached or 0
+    return sent.cached or 0
 
 
 def forms_agree(observed: Observed) -> Verdict:
@@ -158,9 +169,10 @@ def forms_agree(observed: Observed) -> Verdict:
         if not exchange.ok:
             continue
         if usage.prompt is None or abs(usage.prompt - plain.prompt) > rules.total_slack(plain.prompt):
+            streamed = "none" if usage.prompt is None else f"{usage.prompt:,}"
             return judging.says(
                 Status.FAIL,
-                f"the same request counts {plain.prompt:,} prompt tokens plain and {usage.prompt} streamed ({name})",
+                f"the same request counts {plain.prompt:,} prompt tokens plain and {streamed} streamed ({name})",
                 n,
                 code="stream-total-differs",
                 tables=(table,),
@@ -211,6 +223,13 @@ def _dialects_agree(observed: Observed, judging: Judging, n: int, table: Table) 
             n + 2,
             tables=tables,
         )
+    if (right := _right_here(observed.entry, pair, observed.thresholds.usage.total_slack(theirs))) is not None:
+        return judging.passes(
+            f"{agreed}; one text counts {ours:,} and {theirs:,} on the two entries, and this one's {right:,} is the "
+            "upstream's count",
+            n + 2,
+            tables=tables,
+        )
     return judging.says(
         Status.FAIL,
         f"the same upstream prompt counts {ours:,} tokens on /v1/messages and {theirs:,} on /v1/chat/completions",
@@ -258,3 +277,18 @@ def _messages_of(record: object) -> object:
 def _dialect_table(messages: Exchange, chat: Exchange) -> Table:
     rows = tuple((e.entry.path, e.usage.prompt, e.usage.cached, e.error) for e in (messages, chat))
     return Table("the same text on both entries, sent twice", ("entry", "total", "cached", "error"), rows)
+
+
+def _right_here(entry: Entry, pair: DialectPair, slack: float) -> int | None:
+    """This entry's total, if it is what the upstream counted and the other entry's is not."""
+    here, there = (pair.messages, pair.chat) if entry is Entry.MESSAGES else (pair.chat, pair.messages)
+    off = []
+    for exchange in (here, there):
+        said, true = exchange.usage.prompt, usage_upstream(exchange).prompt
+        off.append(None if said is None or true is None else abs(said - true))
+    right = off[0] is not None and off[0] <= slack and off[1] is not None and off[1] > slack
+    return here.usage.prompt if right else None
+
+
+def _shown(cell: Cell) -> str:
+    return "no" if cell is None else f"{cell:,}" if isinstance(cell, int) else str(cell)

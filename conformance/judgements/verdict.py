@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from conformance.diagnosis.prompt import UpstreamPrompt, parse_prompt
@@ -10,7 +10,8 @@ from conformance.evidence.qualify import CacheState
 from conformance.observe.observed import Observed
 from conformance.report.excerpts import excerpt
 from conformance.verdicts import Change, Entry, Excerpt, Status, Table, Vantage, Verdict
-from conformance.wire.exchange import Exchange, UpstreamRecord
+from conformance.wire.exchange import Exchange, UpstreamRecord, Usage
+from conformance.wire.upstream_usage import upstream_usage
 
 
 class Judging:
@@ -70,12 +71,7 @@ def cache_evidence_missing(observed: Observed, judging: Judging) -> Verdict | No
         )
     state = observed.cache_state
     if state is CacheState.NOT_REPORTED:
-        return judging.says(
-            Status.NOT_RUN,
-            "no answer carries cached tokens (vLLM: start it with --enable-prompt-tokens-details)",
-            n,
-            tables=tables,
-        )
+        return judging.says(Status.NOT_RUN, cached_not_reported(observed), n, tables=tables)
     if state is CacheState.NONE_SEEN:
         return judging.undecided("no cache seen: engine off, or the gateway changes every prompt", n, tables=tables)
     if state is not CacheState.HITS:
@@ -83,9 +79,26 @@ def cache_evidence_missing(observed: Observed, judging: Judging) -> Verdict | No
     return None
 
 
+def cached_not_reported(observed: Observed) -> str:
+    """Why no answer carries cached tokens: the engine does not report them, or the gateway does not pass them on."""
+    upstream = [usage_upstream(e).cached for e in observed.exchanges]
+    reported = [cached for cached in upstream if cached is not None]
+    if reported:
+        see = " (see USE-01)" if observed.entry is Entry.MESSAGES else ""
+        return f"no answer carries cached tokens, though the upstream reports up to {max(reported):,} of them{see}"
+    return "no answer carries cached tokens (vLLM: start it with --enable-prompt-tokens-details)"
+
+
 def confirming(tables: Sequence[Table]) -> tuple[Table, ...]:
     """The tables of a second look, with titles that tell them from the first one's."""
     return tuple(replace(table, title=f"{table.title}, under fresh salts") for table in tables)
+
+
+def upstream_only(rule: str, observed: Observed, judgement: Callable[[Observed], Verdict]) -> Verdict:
+    """The verdict of a rule that only upstream bytes decide; *not run* where no recorder sees them."""
+    if observed.sees_upstream:
+        return judgement(observed)
+    return Judging(rule, observed.entry, Vantage.UPSTREAM).not_run(observed.needs_recorder)
 
 
 def upstream_prompts(exchanges: Sequence[Exchange]) -> list[tuple[Exchange, UpstreamPrompt]]:
@@ -103,6 +116,12 @@ def last_record(exchange: Exchange) -> UpstreamRecord | None:
     """The upstream request an answer came from: the last one, where a gateway tried more than once."""
     chats = [r for r in exchange.upstream if r.path.rstrip("/").endswith(("/chat/completions", "/messages"))]
     return chats[-1] if chats else None
+
+
+def usage_upstream(exchange: Exchange) -> Usage:
+    """What the engine reported for this exchange; empty where no recorder saw it."""
+    record = last_record(exchange)
+    return upstream_usage(record) if record is not None else Usage()
 
 
 def evidence(title: str, exchange: Exchange, observed: Observed) -> Excerpt:

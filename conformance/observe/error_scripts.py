@@ -21,6 +21,11 @@ class ErrorCase:
     retry_after: bool = False
     inside_200: bool = False
 
+    @property
+    def said(self) -> str:
+        """What the upstream answered, for a sentence."""
+        return "an error inside an upstream 200" if self.inside_200 else f"upstream {self.status}"
+
     def reply(self, word: str) -> ScriptedReply:  # noqa: ARG002 - an error quotes nothing
         """The scripts of this error, in both dialects and forms."""
         openai_kind, anthropic_kind = _KINDS[self.status]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,9 +17,13 @@ from conformance.observe.counting import Counted, count_and_send
 from conformance.observe.lab import WireConversation, WireLab
 from conformance.observe.plan import IDENTICAL_REQUESTS, Plan
 from conformance.observe.scripted import ScriptedUpstream
+from conformance.observe.translation_probes import TranslationProbes
 from conformance.observe.trouble import Trouble
 from conformance.verdicts import Entry
 from conformance.wire.exchange import Exchange
+
+_JOINED_FROM = 24
+"""Characters of a text that is looked for inside others: shorter ones may stand in anybody's."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,8 @@ class Observed:
         pause_s: float = 0.0,
         needs: str = "needs a recorder: --upstream-listen HOST:PORT with --engine URL",
         engine_lab: Callable[[], WireLab | None] = lambda: None,
+        native_lab: Callable[[], WireLab | None] = lambda: None,
+        other: Callable[[], Observed | None] = lambda: None,
         scripted: ScriptedUpstream | None = None,
         patience_s: float = 1.0,
     ) -> None:
@@ -99,11 +106,15 @@ class Observed:
         self.pause_s = pause_s
         self._engine_lab = engine_lab
         self.needs_recorder = needs
+        self._native_lab = native_lab
+        self._other = other
         self.scripted = scripted  # None: no recorder answers in the engine's place
         self._patience_s = patience_s
         self._rng = rng
         self._dialects = dialects
         self._arms: Arms | None = None
+        self._texts: dict[str, None] = {}
+        self._texts_taken = 0
 
     @property
     def sees_upstream(self) -> bool:
@@ -248,8 +259,24 @@ class Observed:
 
     def reaches_its_end(self, repeat: Sent) -> bool:
         """True when an exact repeat came from cache up to its last blocks."""
-        slack = self.thresholds.qualify.end_slack(self.granule, repeat.prompt or 0)
-        return (repeat.cached or 0) >= (repeat.prompt or 0) - slack
+        prompt, cached = repeat.prompt or 0, repeat.cached or 0
+        if self.cached_counted_twice:
+            prompt -= cached
+        return cached >= prompt - self.thresholds.qualify.end_slack(self.granule, prompt)
+
+    @property
+    def cached_counted_twice(self) -> bool:
+        """True when totals hold the cached tokens twice: each repeat's grew by exactly what its cached count grew by.
+
+        That is a fault of the counting (USE-06), and says nothing of what the cache keeps.
+        """
+        known = [
+            ((again.prompt or 0) - (first.prompt or 0), (again.cached or 0) - (first.cached or 0))
+            for first, again in ((p.first, p.repeats[-1]) for p in self.qualification.probes)
+            if first.valid and again.valid and first.prompt is not None and again.prompt is not None
+        ]
+        moved = [(total, cached) for total, cached in known if cached >= self.thresholds.usage.moved_tokens]
+        return len(moved) >= 3 and all(total == cached for total, cached in moved)
 
     @property
     def hot_repeats(self) -> list[Sent]:
@@ -336,6 +363,16 @@ class Observed:
             unasked=self.lab.send(session, stream=True, via="raw"),
         )
 
+    @cached_property
+    def translation(self) -> TranslationProbes:
+        """Special conversations that show how the gateway translates."""
+        return TranslationProbes(self.entry, self.lab, self._native_lab)
+
+    @property
+    def other(self) -> Observed | None:
+        """The target's other entry, if it has one."""
+        return self._other()
+
     @property
     def dialects(self) -> DialectPair | None:
         """The same text on both entries; None where the target has only one."""
@@ -356,18 +393,39 @@ class Observed:
         return self.lab.conversations
 
     def own_text(self, text: str) -> bool:
-        """True when `text` is part of what the suite itself sent."""
+        """True when `text` is part of what the suite itself sent, or several such texts joined."""
         wanted = text.strip()
         if self.scripted is not None and self.scripted.own_text(wanted):
             return True
         sessions = {id(c.session): c.session for c in self.lab.conversations}
         if any(wanted in fragment.text for s in sessions.values() for fragment in s.fragments()):
             return True
-        # A session at its last turn no longer knows what its attribution block was before.
-        return any(wanted in block for block in self._attribution_blocks())
+        if "translation" in self.__dict__ and any(wanted in sent for sent in self.translation.texts):
+            return True
+        # Requests that are no conversation's present turn: earlier attribution blocks, streams, single bodies.
+        if any(wanted in sent for sent in self._sent_texts()):
+            return True
+        rest = wanted
+        for sent in sorted(self._sent_texts(), key=len, reverse=True):
+            if len(sent) < _JOINED_FROM:
+                break
+            rest = rest.replace(sent.strip(), " ")
+        return not re.search(r"\w", rest)
 
-    def _attribution_blocks(self) -> Iterator[str]:
-        for exchange in self.exchanges:
-            system = exchange.request.get("system")
-            if isinstance(system, list) and system and isinstance(system[0], dict):
-                yield str(system[0].get("text", ""))
+    def _sent_texts(self) -> dict[str, None]:
+        """Every string of every request body sent so far, once."""
+        for exchange in self.exchanges[self._texts_taken :]:
+            self._texts.update(dict.fromkeys(_strings(exchange.request)))
+        self._texts_taken = len(self.exchanges)
+        return self._texts
+
+
+def _strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _strings(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _strings(item)

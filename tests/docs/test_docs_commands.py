@@ -18,13 +18,17 @@ from conformance.verdicts import ExitCode, Status, Vantage
 from prefixproof_plugin import OPTIONS
 from reference_gateway import FAULTS
 
+pytestmark = pytest.mark.xdist_group("docs_commands")  # its fixture is made once
+
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 OWN_COMMANDS = (
     ("engine", "serve"),
     ("reference_gateway",),
     ("conformance.matrix",),
     ("conformance.aa",),
+    ("conformance.forensics.cli",),
 )
+RUN_TARGETS = "tests/targets/run_targets.py"
 OF_OTHERS = {
     "--enable-prompt-tokens-details",  # vLLM
     "--snapshot-update",  # syrupy
@@ -38,9 +42,9 @@ def known() -> set[str]:
     """Every option of every command of the project."""
     options = {option.short for option in OPTIONS} | {option.prefixed for option in OPTIONS} | {"--help", "--version"}
     options |= {word for text, _ in PYTEST_OPTIONS for word in OPTION.findall(text)}
-    for command in OWN_COMMANDS:
+    for command in (*(("-m", *words) for words in OWN_COMMANDS), (RUN_TARGETS,)):
         shown = subprocess.run(
-            [sys.executable, "-m", *command, "--help"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
+            [sys.executable, *command, "--help"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
         )
         options |= set(OPTION.findall(shown.stdout))
     return options

@@ -6,9 +6,11 @@ from gateway_rig import JSONObject
 from reference_gateway import FAULTS, GatewayConfig, create_app
 
 FAMILIES = {
-    "CON": [1],
-    "PFX": [1, 2, 9, 14],
-    "PIN": [1, 2, 3, 4],
+    "CON": [1, 2, 3, 4],
+    "PFX": range(1, 22),
+    "PIN": range(1, 5),
+    "ISO": [1],
+    "AFF": [2],
     "USE": range(1, 11),
     "STR": range(1, 10),
     "ERR": [1, 2],

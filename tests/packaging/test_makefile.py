@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TARGETS = ("conformance", "test", "lint", "format", "matrix", "aa", "lock", "clean", "help")
+TARGETS = ("conformance", "test", "lint", "format", "matrix", "aa", "targets", "lock", "clean", "help")
 
 
 @pytest.fixture
@@ -57,6 +57,13 @@ def test_without_a_target_none_is_named(checkout: Path) -> None:
 )
 def test_the_long_proofs_take_their_arguments(checkout: Path, target: str, command: str) -> None:
     assert f".venv/bin/{command}" in make(checkout, "-n", target, "SEEDS=3").stdout
+
+
+def test_some_targets_can_be_named(checkout: Path) -> None:
+    result = make(checkout, "-n", "targets", "TARGETS=litellm-1.108.7 ccr-2.0.0", "ARGS=--budget quick")
+    assert result.stdout.splitlines()[-1] == (
+        ".venv/bin/python tests/targets/run_targets.py litellm-1.108.7 ccr-2.0.0 --budget quick"
+    )
 
 
 def test_the_environment_is_made_again_when_what_it_is_made_from_changes(checkout: Path) -> None:

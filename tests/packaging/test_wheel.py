@@ -14,6 +14,8 @@ import pytest
 
 from conformance.rules import RULES
 
+pytestmark = pytest.mark.xdist_group("wheel")  # its fixture is made once
+
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("conformance", "engine", "load", "reference_gateway")
 CASES = sum(len(rule.entries) for rule in RULES.values())
@@ -160,6 +162,6 @@ def test_the_command_uses_its_own_packages_whatever_else_is_on_the_path(python: 
 
 
 def test_the_other_commands_are_there(python: Path) -> None:
-    assert {"prefixproof", "prefixproof-engine", "prefixproof-gateway"} <= {
+    assert {"prefixproof", "prefixproof-engine", "prefixproof-gateway", "prefixproof-forensics"} <= {
         path.name for path in python.parent.iterdir()
     }

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import socket
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
@@ -50,3 +54,18 @@ def test_settings_of_the_environment_do_not_apply_and_are_left_as_they_were(
     with cli._without_foreign_settings():
         assert "PYTEST_ADDOPTS" not in os.environ
     assert os.environ["PYTEST_ADDOPTS"] == "--no-such-option"
+
+
+def test_a_target_that_is_not_there_is_one_line_exit_10_and_a_report(tmp_path: Path) -> None:
+    """The command as typed: no stand-in for the run, whose report must hold before anything was asked of a target."""
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+        done = subprocess.run(
+            [sys.executable, "-m", "conformance.cli", "--target", url, "--model", "m", "--report", str(tmp_path)],
+            cwd=Path(cli.HERE).parent, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+    assert done.returncode == ExitCode.TARGET, done.stdout + done.stderr
+    report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    assert report["problem"].startswith(f"{url} does not answer")
+    assert (report["rules"], report["exit"]["code"]) == ([], ExitCode.TARGET)
