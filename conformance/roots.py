@@ -32,7 +32,7 @@ OWN_ROOTS: dict[str, frozenset[str]] = {
     "USE-01": frozenset(("sum-wrong", "cache-read-wrong", "cached-counted-wrong", "total-ignores-prompt")),
     "CNT-01": frozenset(("fails", "no-count")),
 }
-"""Rule id -> codes of failures that nothing in `EXPLAINED_BY` explains: plain answers, or the count itself, are wrong by themselves."""
+"""Rule id -> codes of failures that nothing in `EXPLAINED_BY` explains: they are wrong by themselves."""
 
 
 def link_roots(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
