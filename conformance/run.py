@@ -11,20 +11,23 @@ from functools import cached_property
 from typing import Literal, cast
 
 from conformance import RULE_SET, __version__
+from conformance.conclusions import Open, conclude, left_open
 from conformance.errors import SuiteProblem, TargetProblem, UsageProblem
-from conformance.evidence.qualify import CacheState
 from conformance.evidence.thresholds import THRESHOLDS
 from conformance.observe.lab import Salts, WireLab
 from conformance.observe.observed import DialectPair, Observed
 from conformance.observe.plan import Plan, plan_for
 from conformance.options import RunOptions
 from conformance.pair import ALIAS, NATIVE_MODEL, check_fault, embedded_pair, engine_config
-from conformance.preflight import Preflight, check_target
+from conformance.pool import Ask, Demand, check_pool, is_production, pool_of
+from conformance.preflight import Preflight, check_target, nothing_arrived
 from conformance.recorder import Recorder, relay
 from conformance.redact import public_url
 from conformance.roots import link_roots
 from conformance.rules import RULES, select
 from conformance.sessions import dual_text_request
+from conformance.traffic import Traffic, traffic
+from conformance.traffic import facts as traffic_facts
 from conformance.verdicts import (
     Entry,
     ExitCode,
@@ -38,6 +41,7 @@ from conformance.verdicts import (
 )
 from conformance.wire.client import Wire
 from conformance.wire.exchange import Exchange
+from conformance.wire.patience import Patience
 
 CAP_FACTOR = 2.0
 """Times the budget a run may send before it stops: failures are confirmed under fresh salts at extra cost."""
@@ -45,8 +49,7 @@ CAP_FACTOR = 2.0
 FAMILY_OF = {rule.id: rule.family for rule in RULES.values()}
 MUSTS = frozenset(rule.id for rule in RULES.values() if rule.is_must)
 
-GROWTH_RULES = frozenset({"PFX-01", "PFX-02", "PIN-01"})
-"""Rules that watch a conversation grow."""
+NEEDS_RECORDER = "needs a recorder: --upstream-listen HOST:PORT with --engine URL"
 
 DUAL_BYTES = 5_000
 """Text of the request that is sent to both entries."""
@@ -55,7 +58,7 @@ DUAL_BYTES = 5_000
 class Run:
     """One run. `preflight` starts it; each entry is then observed as judgements ask."""
 
-    def __init__(self, options: RunOptions) -> None:
+    def __init__(self, options: RunOptions, *, ask: Ask | None = None) -> None:
         check_fault(options.fault)
         if options.fault and options.target:
             raise UsageProblem("--fault mutates the embedded gateway; it cannot be combined with --target")
@@ -64,6 +67,7 @@ class Run:
                 "--upstream-listen needs --engine URL: where the recorder relays the gateway's requests to"
             )
         self.options = options
+        self._ask = ask
         self.rules = select(options.rules)
         self.run_id = secrets.token_hex(3) if options.target else f"{options.seed:06x}"
         self.salts = Salts(self.run_id)
@@ -76,7 +80,11 @@ class Run:
         self._preflight: Preflight | None = None
         self._recorder: Recorder | None = None
         self._wire: Wire | None = None
+        self._native_wire: Wire | None = None
+        self._engine_wire: Wire | None = None
+        self._engine_checked: Preflight | None = None
         self._engine_note = ""
+        self._pool: Fact | None = None
 
     def preflight(self) -> None:
         """Start the pair or the recorder, and ask the target one small thing per entry.
@@ -127,9 +135,22 @@ class Run:
                 timeout_s=options.timeout_s,
                 recorder=self._recorder,
                 run_id=self.run_id,
+                patience=Patience(longest_s=options.longest_wait_s),
                 on_exchange=self.exchanges.append,
             )
         )
+        self._check_pool()
+
+    def _check_pool(self) -> None:
+        """Compare what the run leaves in the engine's cache with the pool. Raises UsageProblem."""
+        options = self.options
+        if options.target is None:
+            return
+        pool = options.pool_tokens
+        if pool is None and options.engine is not None:
+            pool = pool_of(options.engine, options.timeout_s)
+        production = is_production(options.target, options.engine)
+        self._pool = check_pool(self.demand, pool, production=production, percent=options.pool_share, ask=self._ask)
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -138,16 +159,31 @@ class Run:
 
     @property
     def sees_upstream(self) -> bool:
-        return self._recorder is not None and self._checked.recorder_sees
+        """True when requests to some entry reach the recorder."""
+        return self._recorder is not None and bool(self._checked.recorder_sees)
 
-    @cached_property
-    def plan(self) -> Plan:
-        return plan_for(self.options.budget, sees_upstream=self.sees_upstream, shape=self.options.shape)
+    def sees(self, entry: Entry) -> bool:
+        """True when requests to this entry reach the recorder: entries may go by different channels."""
+        return self._recorder is not None and entry in self._checked.recorder_sees
+
+    def plan(self, entry: Entry) -> Plan:
+        """What is sent to an entry."""
+        return plan_for(self.options.budget, sees_upstream=self.sees(entry), shape=self.options.shape)
+
+    @property
+    def demand(self) -> Demand:
+        """What the plan sends to all entries, before any failure is confirmed."""
+        plans = [(entry, self.plan(entry)) for entry in self.entries]
+        return Demand(
+            requests=sum(plan.requests(entry) for entry, plan in plans),
+            tokens=sum(plan.tokens(entry) for entry, plan in plans),
+            held=sum(plan.held(entry) for entry, plan in plans),
+        )
 
     @property
     def planned_tokens(self) -> int:
         """Prompt tokens the plan sends to all entries, before any failure is confirmed."""
-        return sum(self.plan.tokens(entry) for entry in self.entries)
+        return self.demand.tokens
 
     @property
     def token_cap(self) -> int:
@@ -168,7 +204,7 @@ class Run:
     def exit_code(self) -> ExitCode:
         """The exit code of the verdicts recorded so far."""
         return exit_code(
-            by_rule(self.verdicts),
+            by_rule(self._final),
             families_of=FAMILY_OF,
             musts=MUSTS,
             requested=self._families,
@@ -192,21 +228,25 @@ class Run:
             seed=options.seed,
             started=self._started.isoformat(timespec="seconds"),
             seconds=time.monotonic() - self._clock,
-            requests_sent=self._wire.sent_requests if self._wire else 0,
+            requests_planned=self.demand.requests if checked else 0,
+            requests_sent=self._sent[0],
             prompt_tokens_planned=self.planned_tokens if checked else 0,
-            prompt_tokens_sent=self._wire.prompt_tokens_sent if self._wire else 0,
+            prompt_tokens_sent=self._sent[1],
+            engine_requests_sent=self._sent_to_engine[0],
+            engine_prompt_tokens_sent=self._sent_to_engine[1],
             prompt_tokens_cap=self.token_cap if checked else 0,
             facts=self._facts() if checked else (),
-            verdicts=link_roots(self.verdicts),
+            verdicts=link_roots(self._final),
             families=self._families,
             unjudged=unjudged_families(
-                by_rule(self.verdicts),
+                by_rule(self._final),
                 families_of=FAMILY_OF,
                 musts=MUSTS,
                 requested=self._families,
                 withheld=self._withheld,
             ),
             unjudged_allowed=options.allow_unjudged,
+            withheld=tuple(found.why for found in self._open),
         )
 
     def close(self) -> None:
@@ -214,16 +254,29 @@ class Run:
         self._stack.close()
 
     @property
-    def _needs_recorder(self) -> str:
-        if self._recorder is not None:
-            return f"the recorder at {self._recorder.url} saw none of the suite's requests: point a channel at it"
-        return "needs a recorder: --upstream-listen HOST:PORT with --engine URL"
-
-    @property
     def _checked(self) -> Preflight:
         if self._preflight is None:
             raise SuiteProblem("the run was used before its preflight")
         return self._preflight
+
+    @property
+    def _sent(self) -> tuple[int, int]:
+        """Requests and prompt tokens to the target, the preflight's included."""
+        wires = [wire for wire in (self._wire, self._native_wire) if wire is not None]
+        checked = self._preflight
+        return (
+            sum(wire.sent_requests for wire in wires) + (checked.requests if checked else 0),
+            sum(wire.prompt_tokens_sent for wire in wires) + (checked.prompt_tokens if checked else 0),
+        )
+
+    @property
+    def _sent_to_engine(self) -> tuple[int, int]:
+        """Requests and prompt tokens straight to the engine, past the target: the direct arm."""
+        wire, checked = self._engine_wire, self._engine_checked
+        return (
+            (wire.sent_requests if wire else 0) + (checked.requests if checked else 0),
+            (wire.prompt_tokens_sent if wire else 0) + (checked.prompt_tokens if checked else 0),
+        )
 
     @property
     def _families(self) -> tuple[str, ...]:
@@ -233,41 +286,57 @@ class Run:
         return tuple(dict.fromkeys(rule.family for rule in judged))
 
     @property
-    def _withheld(self) -> tuple[str, ...]:
-        """Families that are not green whatever was judged.
+    def _traffics(self) -> dict[Entry, Traffic]:
+        recorder = self._recorder is not None
+        return {entry: traffic(entry, o.exchanges, recorder=recorder) for entry, o in self._observed.items()}
 
-        All of them when the target kept failing until the breaker stopped the run; the cache family when identical
-        prompts never hit, when a response cache answers for the engine, or when no conversation was seen to grow.
-        """
+    @property
+    def _final(self) -> tuple[Verdict, ...]:
+        """The verdicts as they stand beside the whole traffic."""
+        return conclude(self.verdicts, self._traffics)
+
+    @property
+    def _open(self) -> tuple[Open, ...]:
         if self._preflight is None:
             return ()
-        if self._wire is not None and self._wire.breaker.reason is not None:
-            return self._families
-        states = {o.cache_state for o in self._observed.values() if o.qualified}
-        if states & {CacheState.NONE_SEEN, CacheState.RESPONSE_CACHE}:
-            return ("cache",)
-        return ("cache",) if any(self._growth_unjudged(entry) for entry in self.entries) else ()
+        return left_open(
+            self.verdicts,
+            self._final,
+            entries=self.entries,
+            families=self._families,
+            family_of=FAMILY_OF,
+            musts=MUSTS,
+            states=[o.cache_state for o in self._observed.values() if o.qualified],
+            stopped=self._wire.breaker.reason if self._wire is not None else None,
+            blind=self._blind,
+            traffics=self._traffics,
+        )
 
-    def _growth_unjudged(self, entry: Entry) -> bool:
-        """True when rules on a growing conversation were asked for and none could be judged on this entry.
+    @property
+    def _withheld(self) -> tuple[str, ...]:
+        """Families that are not green whatever was judged."""
+        return tuple(dict.fromkeys(family for found in self._open for family in found.families))
 
-        Repeats and fresh prompts alone do not show whether new turns keep their prefix.
-        """
-        said = [v.status for v in self.verdicts if v.entry is entry and v.rule in GROWTH_RULES]
-        return bool(said) and not any(status.judged for status in said)
+    def _blind(self, entry: Entry) -> str | None:
+        """Why the recorder saw nothing of an entry; None where it did, or where there is none."""
+        if self._recorder is None or self.sees(entry):
+            return None
+        if not self._checked.recorder_sees:
+            return nothing_arrived(self._recorder.url or "", self._checked.model)
+        return f"no request to {entry.path} arrives at the recorder, though others do: it goes by another channel"
 
     def _observe(self, entry: Entry) -> Observed:
         assert self._wire is not None, "preflight makes the wire"
-        lab = self._lab(entry, self._wire, sees_upstream=self.sees_upstream)
+        lab = self._lab(entry, self._wire, sees_upstream=self.sees(entry))
         return Observed(
             entry=entry,
             lab=lab,
-            plan=self.plan,
+            plan=self.plan(entry),
             thresholds=THRESHOLDS,
             rng=random.Random(f"{self.options.seed}/{entry}"),
             dialects=lambda: self.dialects,
             pause_s=self.options.pause_s if self.options.target else 0.0,
-            needs=self._needs_recorder,
+            needs=self._blind(entry) or NEEDS_RECORDER,
             engine_lab=self._engine_lab,
             native_lab=self._native_lab,
             other=lambda: self._other(entry),
@@ -280,7 +349,7 @@ class Run:
         """The embedded gateway's channel towards an upstream that speaks Messages; None with any other target."""
         if self.options.target is not None or self._recorder is None:
             return None
-        wire = self._stack.enter_context(
+        wire = self._native_wire = self._stack.enter_context(
             Wire(
                 self._checked.target,
                 api_key=None,
@@ -291,7 +360,7 @@ class Run:
                 on_exchange=self.exchanges.append,
             )
         )
-        return self._lab(Entry.MESSAGES, wire, sees_upstream=self.sees_upstream)
+        return self._lab(Entry.MESSAGES, wire, sees_upstream=True)
 
     def _engine_lab(self) -> WireLab | None:
         """Conversations straight to the engine: None without `--engine`, or where it cannot be spoken to."""
@@ -300,7 +369,7 @@ class Run:
             return None
         timeout_s = self.options.timeout_s
         try:
-            checked = check_target(
+            checked = self._engine_checked = check_target(
                 url,
                 api_key=None,
                 model=None,
@@ -312,7 +381,7 @@ class Run:
         except TargetProblem as problem:
             self._engine_note = f"no direct arm: {problem}"
             return None
-        wire = self._stack.enter_context(
+        wire = self._engine_wire = self._stack.enter_context(
             Wire(
                 checked.target,
                 api_key=None,
@@ -331,7 +400,7 @@ class Run:
             wire=wire,
             salts=self.salts,
             seed=self.options.seed,
-            base_bytes=self.plan.base_bytes,
+            base_bytes=self.plan(entry).base_bytes,
             shape=cast(Literal["scaled", "full"], self.options.shape),
             sees_upstream=sees_upstream,
             prompt_token_cap=self.token_cap,
@@ -364,8 +433,13 @@ class Run:
                     Fact(name=f"{entry}: granularity", value=f"{observed.granule} tokens (from {len(counts)} counts)")
                 )
             facts.append(Fact(name=f"{entry}: template floor", value=f"{q.floor} tokens"))
+        facts += [fact for found in self._traffics.values() for fact in traffic_facts(found)]
         if self._wire is not None and self._wire.breaker.reason is not None:
             facts.append(Fact(name="stopped", value=self._wire.breaker.reason))
+        if self._wire is not None and self._wire.patience is not None and self._wire.patience.line is not None:
+            facts.append(Fact(name="Retry-After", value=self._wire.patience.line))
+        if self._pool is not None:
+            facts.append(self._pool)
         if self._engine_note:
             facts.append(Fact(name="engine", value=self._engine_note))
         if self._recorder is not None and self._recorder.notice:

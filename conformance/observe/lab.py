@@ -144,15 +144,15 @@ class WireLab:
 
     def send_body(
         self, body: dict[str, object] | bytes, *, stream: bool = False, via: Literal["sdk", "raw"] = "raw",
-        headers: dict[str, str] | None = None,
+        headers: dict[str, str] | None = None, odd: bool = False,
     ) -> Exchange:  # fmt: skip
-        """Send any body, or exact bytes; counted against the token cap."""
+        """Send any body, or exact bytes; counted against the token cap. `odd`: a gateway may refuse it."""
         if self.wire.prompt_tokens_sent > self.prompt_token_cap:
             raise SendingStopped(
                 "the token budget is used up "
                 f"({self.wire.prompt_tokens_sent:,} prompt tokens sent): use a larger --budget"
             )
-        exchange = self.wire.send(self.entry, body, stream=stream, via=via, headers=headers)
+        exchange = self.wire.send(self.entry, body, stream=stream, via=via, headers=headers, odd=odd)
         self.exchanges.append(exchange)
         return exchange
 

@@ -16,8 +16,14 @@ FRAME_TOKENS = 400
 IDENTICAL_REQUESTS = 20
 """Byte-identical short requests of PFX-14."""
 
-PROBE_TOKENS = {Entry.MESSAGES: 17_000, Entry.CHAT: 15_000}
-"""Prompt tokens of the translation probes, a template preamble of 350 tokens each included (measured)."""
+OTHER_REQUESTS = 7
+"""One request in all its forms, and the same text on both entries."""
+
+PROBES = {Entry.MESSAGES: (34, 17_000), Entry.CHAT: (24, 15_000)}
+"""Requests of the translation probes and their prompt tokens, a template preamble of 350 each included (measured)."""
+
+PROBES_NEW = 0.4
+"""Share of the probes' tokens that no probe before had sent (measured)."""
 
 PINNED_PAIRS = 7
 """Pairs of the arm PIN-01 reads: six constant new turns after the first, and one to spare."""
@@ -39,23 +45,50 @@ class Plan:
 
     def tokens(self, entry: Entry, growth: int = 300) -> int:
         """Prompt tokens this plan sends to `entry` if granules are small; failures confirm at extra cost."""
-        base = self.base_bytes / BYTES_PER_TOKEN + FRAME_TOKENS
-        probes = self.probes * 2 * (base + 500)
-        pinned = self._arm(base, self.pairs, growth, self.controls and entry is Entry.CHAT)
-        plain = self._arm(base, self.plain_pairs, growth, self.controls) if entry is Entry.MESSAGES else 0.0
-        small = IDENTICAL_REQUESTS * (base / 2) + 7 * (base + 150)
-        special = PROBE_TOKENS[entry] if self.translation else 0
-        return round(probes + pinned + plain + small + special)
+        return round(sum(part.tokens for part in self._parts(entry, growth)))
 
-    def _arm(self, base: float, pairs: int, growth: int, controls: bool) -> float:
+    def requests(self, entry: Entry) -> int:
+        """Requests this plan sends to `entry`, before any failure is confirmed."""
+        return sum(part.requests for part in self._parts(entry, 300))
+
+    def held(self, entry: Entry, growth: int = 300) -> int:
+        """Prompt tokens of this plan that an engine computes anew and keeps in its cache."""
+        return round(sum(part.held for part in self._parts(entry, growth)))
+
+    def _parts(self, entry: Entry, growth: int) -> tuple[_Part, ...]:
+        base = self.base_bytes / BYTES_PER_TOKEN + FRAME_TOKENS
+        messages = entry is Entry.MESSAGES
+        pinned = self._arm(base, self.pairs, growth, self.controls and not messages)
+        plain = self._arm(base, self.plain_pairs, growth, self.controls) if messages else _Part(0, 0, 0)
+        return (
+            _Part(2 * self.probes, self.probes * 2 * (base + 500), self.probes * (base + 500)),
+            pinned,
+            plain,
+            _Part(IDENTICAL_REQUESTS, IDENTICAL_REQUESTS * (base / 2), base / 2),
+            _Part(OTHER_REQUESTS, OTHER_REQUESTS * (base + 150), 2 * (base + 150)),
+            *((_Part(*PROBES[entry], PROBES[entry][1] * PROBES_NEW),) if self.translation else ()),
+        )
+
+    def _arm(self, base: float, pairs: int, growth: int, controls: bool) -> _Part:
+        if not pairs:
+            return _Part(0, 0, 0)
         turns = [base + growth * i for i in range(pairs + 1)]
-        sends = sum(turns)
+        requests, sends, held = len(turns), sum(turns), turns[-1]
         for turn in range(1, pairs + 1):
             if self.repeat_turns is None or turn in self.repeat_turns:
-                sends += turns[turn - 1]
+                requests, sends = requests + 1, sends + turns[turn - 1]
             if controls:
-                sends += turns[turn - 1] + turns[turn]
-        return sends
+                requests, sends, held = requests + 2, sends + turns[turn - 1] + turns[turn], held + turns[turn]
+        return _Part(requests, sends, held)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of a plan: its requests, their prompt tokens, and how many of those no earlier request had sent."""
+
+    requests: int
+    tokens: float
+    held: float
 
 
 def plan_for(budget: Budget, *, sees_upstream: bool, shape: str = "scaled") -> Plan:
