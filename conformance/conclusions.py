@@ -12,7 +12,7 @@ from conformance.verdicts import Entry, Status, Vantage, Verdict
 GROWTH_RULES = ("PFX-01", "PFX-02", "PIN-01")
 """Rules that watch a conversation grow: repeats and fresh prompts alone do not show whether new turns keep theirs."""
 
-DECISIVE = ("CON-01", "PFX-01")
+DECISIVE = ("CON-01", *GROWTH_RULES)
 """Rules without whose word the cache family is not green: inconclusive there is no "nothing found"."""
 
 Blind = Callable[[Entry], str | None]
@@ -50,7 +50,8 @@ def left_open(
     `stopped` is why sending ended for good, if it did.
     """
     found = [Open(families, f"stopped sending: {stopped}")] if stopped is not None else []
-    found += [Open(families, why) for entry in entries if (why := blind(entry)) is not None]
+    unseen = dict.fromkeys(why for entry in entries if (why := blind(entry)) is not None)
+    found += [Open(families, why) for why in unseen]
     found += [
         Open(("cache",), state.value)
         for state in dict.fromkeys(states)
@@ -62,6 +63,11 @@ def left_open(
             own = dict.fromkeys(family_of[v.rule] for v in taken if _why(v, traffics[entry]) == why)
             found.append(Open(tuple(own), why))
         found += [Open(("cache",), why) for why in _undecided(after, entry)]
+    found += [
+        Open((family_of[v.rule],), f"{v.rule} on {v.entry.path}: {v.reason}")
+        for v in after
+        if v.status is Status.INCONCLUSIVE and v.code
+    ]
     return tuple(found)
 
 
@@ -75,7 +81,7 @@ def _why(verdict: Verdict, traffic: Traffic) -> str:
 
 def _undecided(verdicts: Sequence[Verdict], entry: Entry) -> list[str]:
     said = {v.rule: v.status for v in verdicts if v.entry is entry}
-    growth = [said[rule] for rule in GROWTH_RULES if rule in said]
-    if growth and not any(status.judged for status in growth):
-        return [f"no verdict on a growing conversation on {entry.path} ({', '.join(GROWTH_RULES)})"]
+    growth = [rule for rule in GROWTH_RULES if rule in said]
+    if growth and not any(said[rule].judged for rule in growth):
+        return [f"no verdict on a growing conversation on {entry.path} ({', '.join(growth)})"]
     return [f"{rule} is undecided on {entry.path}" for rule in DECISIVE if said.get(rule) is Status.INCONCLUSIVE]

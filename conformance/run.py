@@ -433,6 +433,8 @@ class Run:
                     Fact(name=f"{entry}: granularity", value=f"{observed.granule} tokens (from {len(counts)} counts)")
                 )
             facts.append(Fact(name=f"{entry}: template floor", value=f"{q.floor} tokens"))
+            if not self.sees(entry):
+                facts.append(Fact(name=f"{entry}: watched for", value=observed.watched))
         facts += [fact for found in self._traffics.values() for fact in traffic_facts(found)]
         if self._wire is not None and self._wire.breaker.reason is not None:
             facts.append(Fact(name="stopped", value=self._wire.breaker.reason))

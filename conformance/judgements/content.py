@@ -54,9 +54,11 @@ def everything_arrives(observed: Observed) -> Verdict:
         for d, i in found.values()
     )
     if all((d.code, d.sent, d.got) == ("role-changed", "system", "user") for d, _ in found.values()):
-        return judging.undecided(
+        return judging.says(
+            Status.INCONCLUSIVE,
             f"{_says(first)}: right only where the model takes no system text",
             len(prompts),
+            code="system-as-user",
             tables=(Table("what differs", _COLUMNS, rows[:20]),),
         )
     return judging.says(

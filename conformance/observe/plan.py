@@ -41,6 +41,7 @@ class Plan:
     repeat_turns: frozenset[int] | None  # turns that are repeated; None = all
     plain_pairs: int  # of the arm without attribution block, where that is not the arm PIN-01 reads
     max_growth: int  # tokens a turn; a target with coarser counts needs a larger budget
+    streamed: bool = False  # the first half of each arm's turns is sent as streams: their code may be another
     translation: bool = False  # the probes of rules that only upstream bytes decide
 
     def tokens(self, entry: Entry, growth: int = 300) -> int:
@@ -64,7 +65,7 @@ class Plan:
             _Part(2 * self.probes, self.probes * 2 * (base + 500), self.probes * (base + 500)),
             pinned,
             plain,
-            _Part(IDENTICAL_REQUESTS, IDENTICAL_REQUESTS * (base / 2), base / 2),
+            *((_Part(IDENTICAL_REQUESTS, IDENTICAL_REQUESTS * (base / 2), base / 2),) if self.translation else ()),
             _Part(OTHER_REQUESTS, OTHER_REQUESTS * (base + 150), 2 * (base + 150)),
             *((_Part(*PROBES[entry], PROBES[entry][1] * PROBES_NEW),) if self.translation else ()),
         )
@@ -104,6 +105,7 @@ def plan_for(budget: Budget, *, sees_upstream: bool, shape: str = "scaled") -> P
             repeat_turns=frozenset({1, 4, PINNED_PAIRS}),
             plain_pairs=3 if sees_upstream else 0,
             max_growth=700,
+            streamed=not sees_upstream,
             translation=sees_upstream,
         )
     standard = budget is Budget.STANDARD
@@ -116,5 +118,6 @@ def plan_for(budget: Budget, *, sees_upstream: bool, shape: str = "scaled") -> P
         repeat_turns=None,
         plain_pairs=3 if sees_upstream else 8,
         max_growth=1_500 if standard else 12_000,
+        streamed=not sees_upstream,
         translation=sees_upstream,
     )

@@ -303,9 +303,16 @@ def free_port() -> int:
 
 
 def judge(
-    target: Target, *, recorder: bool, budget: Budget = Budget.QUICK, seed: int = 0, salt: str = "", **options: Any
+    target: Target,
+    *,
+    recorder: bool,
+    budget: Budget = Budget.QUICK,
+    seed: int = 0,
+    salt: str = "",
+    direct: bool = False,
+    **options: Any,
 ) -> Judged:
-    """Judge a target on every rule, as the plugin does."""
+    """Judge a target on every rule, as the plugin does; `direct` names the engine without a recorder."""
     with ExitStack() as stack:
         engines = [
             stack.enter_context(serve(engine_app(engine_of(target)), grace_s=0.2)).url for _ in range(target.engines)
@@ -337,7 +344,7 @@ def judge(
         merged: dict[str, Any] = {
             "target": url, "model": ALIAS, "budget": budget, "seed": seed, "pause_s": 0.0, "timeout_s": 20.0,
             "longest_wait_s": 1.5,
-            "engine": engine if recorder else None, "upstream_listen": listen, **options,
+            "engine": engine if recorder or direct else None, "upstream_listen": listen, **options,
         }  # fmt: skip
         return judge_options(RunOptions(**merged), salt=salt)
 
