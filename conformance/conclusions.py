@@ -62,7 +62,7 @@ def left_open(
         for why in dict.fromkeys(_why(verdict, traffics[entry]) for verdict in taken):
             own = dict.fromkeys(family_of[v.rule] for v in taken if _why(v, traffics[entry]) == why)
             found.append(Open(tuple(own), why))
-        found += [Open(("cache",), why) for why in _undecided(after, entry)]
+        found += [Open(("cache",), why) for why in _undecided(before, entry)]
     found += [
         Open((family_of[v.rule],), f"{v.rule} on {v.entry.path}: {v.reason}")
         for v in after

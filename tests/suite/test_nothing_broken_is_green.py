@@ -147,7 +147,7 @@ def test_a_block_that_only_streams_keep_is_no_growing_conversation() -> None:
     def kept(asked):  # type: ignore[no-untyped-def]
         if asked.streamed and "tools" in asked.body:
             digest = hashlib.sha256(str(asked.body["messages"]).encode()).hexdigest()
-            asked.body["system"][0]["text"] = f"client {digest}; " + asked.body["system"][0]["text"]
+            asked.body["system"][0]["text"] = digest + asked.body["system"][0]["text"][len(digest) :]
 
     judged = judge(Target(front=Layer(request=kept)), recorder=False, entries=(Entry.MESSAGES,))
     assert judged.status("PIN-01") is Status.INCONCLUSIVE, judged.said
