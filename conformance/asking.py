@@ -29,7 +29,7 @@ TERMINAL = Terminal()
 
 def _ask(question: str) -> bool:
     try:
-        with open("/dev/tty", "r+", encoding="utf-8", buffering=1, closefd=True) as terminal:  # noqa: PTH123 - a device
+        with open("/dev/tty", "r+", encoding="utf-8", buffering=1, closefd=True) as terminal:
             terminal.write(f"\n{question} [y/N] ")
             terminal.flush()
             return terminal.readline().strip().lower() in ("y", "yes")

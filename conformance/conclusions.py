@@ -73,9 +73,7 @@ def left_open(
 
 def _why(verdict: Verdict, traffic: Traffic) -> str:
     return (
-        traffic.recorder_line
-        if verdict.vantage is Vantage.UPSTREAM and not traffic.troubled
-        else traffic.failure_line
+        traffic.recorder_line if verdict.vantage is Vantage.UPSTREAM and not traffic.troubled else traffic.failure_line
     )
 
 

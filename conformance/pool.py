@@ -1,4 +1,4 @@
-"""How much of an engine's cache a run may fill: what it adds to a production engine's pool evicts other users' prefixes."""
+"""How much of an engine's cache a run may fill: what it adds to a production pool evicts other users' prefixes."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def check_pool(demand: Demand, pool: int | None, *, production: bool, percent: f
     holds = f"about {demand.held:,} of the pool's {pool:,} tokens ({share:.2g} %) are filled by this run"
     if production and share > percent:
         raise UsageProblem(
-            f"{holds.replace('are filled', 'would be filled')}, where at most {percent:g} % of a production engine's pool "
-            f"may be: choose --budget quick or one --entry, or allow it with --pool-share {share * 1.05:.2g}"
+            f"{holds.replace('are filled', 'would be filled')}, where at most {percent:g} % of a production engine's "
+            f"pool may be: choose --budget quick or one --entry, or allow it with --pool-share {share * 1.05:.2g}"
         )
     return Fact(name="pool", value=holds)

@@ -265,8 +265,8 @@ def nothing_arrived(listening: str, model: str) -> str:
     """What a recorder that no request reached means, and what to set. `listening` is its URL."""
     address = listening.partition("://")[2]
     return (
-        f"no request of the target arrived at {address}: give the gateway's channel that serves {model} the upstream URL "
-        f"{listening} (with the path its upstream URLs have, often /v1), check that the gateway can reach this "
+        f"no request of the target arrived at {address}: give the gateway's channel that serves {model} the upstream "
+        f"URL {listening} (with the path its upstream URLs have, often /v1), check that the gateway can reach this "
         "address, and run again; or leave --upstream-listen out"
     )
 

@@ -43,7 +43,9 @@ def names_the_day(text: str, sent_at: float) -> bool:
     """True when the text has the date of that moment, in one of the usual spellings."""
     days = [datetime.fromtimestamp(sent_at, zone) for zone in _zones()]
     low = text.lower()
-    return any(_plain(day.strftime(form)) in low or day.strftime(form).lower() in low for day in days for form in _DATES)
+    return any(
+        _plain(day.strftime(form)) in low or day.strftime(form).lower() in low for day in days for form in _DATES
+    )
 
 
 def _plain(spelled: str) -> str:

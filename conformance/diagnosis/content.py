@@ -30,8 +30,7 @@ class ContentDifference:
     text in another's mouth whose it was and whose it became.
     """
 
-    # "text-dropped" | "text-respaced" | "text-added" | "role-changed" | "tool-dropped" | "tool-added" | "schema-changed"
-    code: str
+    code: str  # "text-" dropped | respaced | added, "role-changed", "tool-" dropped | added, "schema-changed"
     where: str
     text: str
     sent: str = ""
@@ -112,9 +111,7 @@ def _texts(client: tuple[Part, ...], upstream: tuple[Part, ...]) -> list[Content
             if at is not None:
                 left[at] = left[at].replace(wanted, _TAKEN, 1)
                 if wanted and roles is not None and upstream[at].kind not in roles:
-                    found.append(
-                        ContentDifference("role-changed", part.label, part.text, part.kind, upstream[at].kind)
-                    )
+                    found.append(ContentDifference("role-changed", part.label, part.text, part.kind, upstream[at].kind))
         if at is None:
             found.append(_respaced(part, left, calls) or ContentDifference("text-dropped", part.label, part.text))
     for part, text in zip(upstream, left, strict=True):

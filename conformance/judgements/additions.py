@@ -63,7 +63,7 @@ def _added(observed: Observed, exchange: Exchange, prompt: UpstreamPrompt) -> di
 
 
 def _changed_tools(observed: Observed, exchange: Exchange, prompt: UpstreamPrompt) -> dict[str, str]:
-    """What stands in tool definitions that arrive changed and looks like a time, unless the client sent it, by place."""
+    """What looks like a time in tool definitions that arrive changed, unless the client sent it, by place."""
     client = parse_prompt(observed.entry.path, exchange.request, join=False)
     assert client is not None, "the suite's own request has messages"
     changed = [d for d in content_differences(client, prompt) if d.code == "schema-changed"]
@@ -90,7 +90,8 @@ def _tells_the_time(
             before = head + mask(text[max(0, at - _AROUND) : at + len(now[0]) + _AROUND], observed.own_text)
             return judging.says(
                 Status.FAIL,
-                f"the gateway adds the time of day: {where} has a text of its own that names the minute of its requests",
+                f"the gateway adds the time of day: {where} has a text of its own that names the minute of "
+                "its requests",
                 n,
                 code="clock",
                 change=Change(where, at, before, "(another text a minute later)", "clock"),
@@ -104,7 +105,8 @@ def _tells_the_time(
     times = [e.sent_at for exchanges in stamped.values() for e in exchanges]
     return judging.undecided(
         f"the gateway adds a text to {doubtful[0]} that has the form of a date or time ({doubtful[1]}); in the "
-        f"{max(times) - min(times):.0f} s it was watched it did not change, which says nothing of the next minute or day",
+        f"{max(times) - min(times):.0f} s it was watched it did not change, which says nothing of the next "
+        "minute or day",
         n,
     )
 

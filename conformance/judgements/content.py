@@ -102,9 +102,7 @@ def _change(difference: ContentDifference, observed: Observed) -> Change:
         return text_change(difference.where, difference.sent, difference.got, observed.own_text, "white space")
     shown = mask(difference.text[:_SHOWN], observed.own_text) or difference.where
     if difference.code == "role-changed":
-        return Change(
-            difference.where, 0, f"{difference.sent}: {shown}", f"{difference.got}: {shown}", "role changed"
-        )
+        return Change(difference.where, 0, f"{difference.sent}: {shown}", f"{difference.got}: {shown}", "role changed")
     dropped = difference.code.endswith("dropped")
     return Change(
         difference.where,

@@ -50,8 +50,8 @@ def not_pinned(observed: Observed) -> Verdict:
             # A loss down to the floor is no plateau above it, and still no reason to be green.
             forms = "streamed and plain new turns do not grow alike; " if _grew_in_one_form(observed, arm) else ""
             return judging.undecided(
-                f"{forms}new turns report {min(counts, default=0):,} to {max(counts, default=0):,} cached tokens while their "
-                f"exact repeats reach {max((s.cached or 0 for s in arm.repeats), default=0):,}: not pinned above the "
+                f"{forms}new turns report {min(counts, default=0):,} to {max(counts, default=0):,} cached tokens while "
+                f"their exact repeats reach {max((s.cached or 0 for s in arm.repeats), default=0):,}: not pinned above the "
                 f"template floor of {observed.qualification.floor:,}, but not growing either (see PFX-01, PFX-02)",
                 n,
                 tables=tables,
@@ -90,7 +90,7 @@ def _pinned(observed: Observed, arm: Arm) -> Pinned | None:
 
 
 def _forms(arm: Arm) -> list[list[Sent]]:
-    """The new turns after the first, the streamed ones apart from the plain ones; a form of fewer than three is none."""
+    """The new turns after the first, streamed ones apart from plain ones; a form of fewer than three is none."""
     turns = [s for s in arm.new_turns[1:] if s.valid]
     streamed = [s for s in turns if s.exchange is not None and s.exchange.streamed]
     plain = [s for s in turns if s not in streamed]

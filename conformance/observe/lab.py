@@ -46,10 +46,8 @@ class WireConversation:
         return self.session.prompt_bytes
 
     def send(self) -> Sent:
-        if self.turn <= self.streamed_turns:
-            exchange = self._lab.stream(self.session)
-        else:
-            exchange = self._lab.send(self.session)
+        send = self._lab.stream if self.turn <= self.streamed_turns else self._lab.send
+        exchange = send(self.session)
         self.exchanges.append(exchange)
         return self._lab.read(exchange)
 

@@ -131,8 +131,8 @@ class Observed:
         spans = [c.exchanges[-1].sent_at - c.exchanges[0].sent_at for c in self.lab.conversations if c.exchanges]
         longest = max(spans, default=0.0)
         return (
-            f"repeated prompts were observed over {longest:.{0 if longest >= 1 else 1}f} s: what changes slower than that "
-            "(the minute, the date) is not seen"
+            f"repeated prompts were observed over {longest:.{0 if longest >= 1 else 1}f} s: what changes slower than "
+            "that (the minute, the date) is not seen"
         )
 
     @property

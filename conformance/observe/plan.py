@@ -22,7 +22,7 @@ OTHER_REQUESTS = 7
 PROBES = {Entry.MESSAGES: (34, 17_000), Entry.CHAT: (24, 15_000)}
 """Requests of the translation probes and their prompt tokens, a template preamble of 350 each included (measured)."""
 
-PROBES_NEW = 0.4
+PROBES_NEW = 0.25
 """Share of the probes' tokens that no probe before had sent (measured)."""
 
 PINNED_PAIRS = 7

@@ -46,8 +46,8 @@ class Wire:
     """Sends requests to one target, one at a time, through the official SDKs or as raw bytes.
 
     `model` replaces the model of every body that is given as an object. With `patience`, a 429 or 503 that says when to
-    come back is waited for and sent once more; the exchange is then the second one. `on_exchange` is called with each finished
-    exchange. Use it as a context manager, or call `close`.
+    come back is waited for and sent once more; the exchange is then the second one. `on_exchange` is called with
+    each finished exchange. Use it as a context manager, or call `close`.
     """
 
     def __init__(

@@ -52,8 +52,8 @@ class Patience:
             told.append(f"waited {times}, {self.waited_s:g} s in all, before a retry, as Retry-After asked")
         if self.declined:
             told.append(
-                f"{len(self.declined)} of its requests to wait were not met: up to {max(self.declined):g} s, where a run "
-                f"waits {self.longest_s:g} s at once and {self.total_s:g} s in all"
+                f"{len(self.declined)} of its requests to wait were not met: up to {max(self.declined):g} s, where a "
+                f"run waits {self.longest_s:g} s at once and {self.total_s:g} s in all"
             )
         return "; ".join(told) or None
 

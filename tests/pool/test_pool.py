@@ -13,7 +13,7 @@ from starlette.routing import Route
 from conformance.asking import Terminal
 from conformance.errors import UsageProblem
 from conformance.pair import engine_config
-from conformance.pool import Demand, check_pool, is_production, pool_of
+from conformance.pool import Ask, Demand, check_pool, is_production, pool_of
 from conformance.servers import serve
 from engine.embedded import create_app
 
@@ -78,13 +78,19 @@ def test_two_percent_of_a_production_engines_pool_and_no_more() -> None:
 def test_an_unknown_production_pool_is_asked_about_where_somebody_can_answer() -> None:
     asked: list[str] = []
 
-    def answering(answer: bool):  # type: ignore[no-untyped-def]
-        return lambda question: asked.append(question) or answer
+    def answering(answer: bool) -> Ask:
+        def ask(question: str) -> bool:
+            asked.append(question)
+            return answer
+
+        return ask
 
     with pytest.raises(UsageProblem, match="stopped at your word"):
         check_pool(DEMAND, None, production=True, percent=2.0, ask=answering(False))
     assert "about 93 requests / 122,000 prompt tokens will be sent. Go on?" in asked[0]
-    assert check_pool(DEMAND, None, production=True, percent=2.0, ask=answering(True)).value.endswith("; you were asked")
+    assert check_pool(DEMAND, None, production=True, percent=2.0, ask=answering(True)).value.endswith(
+        "; you were asked"
+    )
     check_pool(DEMAND, None, production=False, percent=2.0, ask=answering(False))
     assert len(asked) == 2
     assert "the limit of 2 % was not checked" in check_pool(DEMAND, None, production=True, percent=2.0, ask=None).value

@@ -422,12 +422,15 @@ def test_the_recorder_sees_the_requests_or_a_note_says_that_it_does_not() -> Non
     engine = Gateway().app()
     with relayed(engine, through=True) as (url, recorder):
         preflight = check(url, recorder=recorder, entries=(CHAT,))
-        assert (preflight.recorder_sees, preflight.notes, preflight.requests) == ({CHAT}, (), 1)
+        assert (preflight.recorder_sees, preflight.notes, preflight.requests) == (frozenset((CHAT,)), (), 1)
     with relayed(engine, through=False) as (url, recorder):
         preflight = check(url, recorder=recorder, entries=(CHAT,))
         assert (preflight.recorder_sees, preflight.requests) == (frozenset(), LOOKS)
         assert preflight.notes == (nothing_arrived(recorder.url or "", preflight.model),)
-        assert f"no request of the target arrived at {(recorder.url or '').removeprefix('http://')}: " in preflight.notes[0]
+        assert (
+            f"no request of the target arrived at {(recorder.url or '').removeprefix('http://')}: "
+            in preflight.notes[0]
+        )
     with relayed(engine, through=True, strip=True) as (url, recorder):
         (note,) = check(url, recorder=recorder, entries=(CHAT,)).notes
         assert note.endswith("(requests without the suite's marker that passed meanwhile: 3)")

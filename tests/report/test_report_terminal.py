@@ -74,7 +74,9 @@ def test_the_announcement_says_what_will_be_sent() -> None:
 def test_the_direct_arm_and_the_reasons_of_an_incomplete_run_are_told() -> None:
     report = replace(green(), engine_requests_sent=33, engine_prompt_tokens_sent=44_000, withheld=("2 of 9 failed",))
     text = terminal.summary(report, ExitCode.INCOMPLETE, width=120, colour=False)
-    assert re.search(r"^past the target +44,000 prompt tokens in 33 requests straight to the engine$", text, re.MULTILINE)
+    assert re.search(
+        r"^past the target +44,000 prompt tokens in 33 requests straight to the engine$", text, re.MULTILINE
+    )
     assert re.search(r"^incomplete +2 of 9 failed$", text, re.MULTILINE)
     assert "2 of 9 failed" not in terminal.summary(report, ExitCode.RED, width=120, colour=False)
 

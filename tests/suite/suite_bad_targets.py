@@ -88,7 +88,7 @@ def in_streams(change: Callable[[Asked], None]) -> Callable[[Asked], None]:
 
 
 class FrozenClock:
-    """The minute the target was made in, in `form`, at the head of the system text: a clock between two of its ticks."""
+    """The minute the target was made in, in `form`, in the system text or a tool: a clock between two of its ticks."""
 
     def __init__(self, form: str = "%H:%M") -> None:
         self.text = f"It is {datetime.now(UTC).strftime(form)}."

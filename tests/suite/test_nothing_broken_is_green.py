@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import hashlib
+import re
+from typing import Any
 
 import pytest
 from suite_bad_targets import BAD, FailsOnce, FrozenClock, fails, fails_now_and_then, roles_mapped
-from suite_targets import Judged, Layer, Target, judge
+from suite_targets import Asked, Judged, Layer, Reply, Target, engine_of, judge
 
-from conformance.options import Budget
+from conformance.errors import UsageProblem
+from conformance.options import Budget, RunOptions
+from conformance.run import Run
+from conformance.servers import serve
 from conformance.verdicts import Entry, ExitCode, Status
+from engine.embedded import create_app as engine_app
 
 
 def facts(judged: Judged) -> dict[str, str]:
     assert judged.report is not None
     return {fact.name: fact.value for fact in judged.report.facts}
+
+
+def facts_of(run: Run) -> dict[str, str]:
+    return {fact.name: fact.value for fact in run.report().facts}
 
 
 def why_open(judged: Judged) -> str:
@@ -51,9 +61,7 @@ def test_developer_is_a_name_of_system() -> None:
 
 
 @pytest.mark.parametrize(("status", "recorder"), [(500, True), (500, False), (400, False)])
-def test_a_target_that_fails_now_and_then_passes_nothing_and_is_accused_of_nothing(
-    status: int, recorder: bool
-) -> None:
+def test_a_target_that_fails_now_and_then_passes_nothing_and_is_accused_of_nothing(status: int, recorder: bool) -> None:
     judged = judge(Target(front=Layer(request=fails_now_and_then(status, 9))), recorder=recorder)
     assert (judged.code, judged.failed) == (ExitCode.INCOMPLETE, set()), judged.said
     assert judged.count(Status.PASS) == 0
@@ -83,7 +91,7 @@ def test_late_refusals_stop_the_run_as_server_errors_do() -> None:
 
 
 def test_a_gateway_that_refuses_odd_requests_only_is_judged_on_the_others() -> None:
-    def no_salt_and_no_notes(asked):  # type: ignore[no-untyped-def]
+    def no_salt_and_no_notes(asked: Asked) -> Reply | None:
         odd = "cache_salt" in asked.body or any(m["role"] == "system" for m in asked.body["messages"][1:])
         return fails(400)(asked) if odd else None
 
@@ -144,7 +152,7 @@ def test_faults_of_streams_are_seen_without_a_recorder(name: str, entry: Entry, 
 
 
 def test_a_block_that_only_streams_keep_is_no_growing_conversation() -> None:
-    def kept(asked):  # type: ignore[no-untyped-def]
+    def kept(asked: Asked) -> None:
         if asked.streamed and "tools" in asked.body:
             digest = hashlib.sha256(str(asked.body["messages"]).encode()).hexdigest()
             asked.body["system"][0]["text"] = digest + asked.body["system"][0]["text"][len(digest) :]
@@ -206,7 +214,7 @@ def test_retry_after_is_waited_for_once_and_said(status: int) -> None:
     asked: list[int] = []
     failing = FailsOnce(status, 20, "1")
 
-    def request(found):  # type: ignore[no-untyped-def]
+    def request(found: Asked) -> Reply | None:
         asked.append(found.number)
         return failing(found)
 
@@ -242,3 +250,33 @@ def test_the_plan_is_what_is_sent(budget: Budget, recorder: bool) -> None:
     assert report is not None
     assert report.requests_sent == pytest.approx(report.requests_planned, rel=0.1)
     assert report.prompt_tokens_sent == pytest.approx(report.prompt_tokens_planned, rel=0.25)
+
+
+def test_a_production_engines_pool_is_filled_by_two_percent_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def ask(question: str) -> bool:
+        asked.append(question)
+        return False
+
+    def preflight(pool: int | None, **more: Any) -> Run:
+        with serve(engine_app(engine_of(Target()))) as engine:
+            target = {"target": engine.url, "entries": (Entry.CHAT,), "budget": Budget.QUICK}
+            run = Run(RunOptions(**target, pool_tokens=pool, **more), ask=ask)  # type: ignore[arg-type]
+            try:
+                run.preflight()
+                return run
+            finally:
+                run.close()
+
+    assert facts_of(preflight(100_000))["pool"].startswith("about 13,200 of the pool's 100,000 tokens (13 %)")
+    monkeypatch.setattr("conformance.run.is_production", lambda *_: True)
+    with pytest.raises(UsageProblem, match="at most 2 % of a production engine's pool"):
+        preflight(100_000)
+    preflight(100_000, pool_share=14.0)
+    preflight(1_000_000)
+    assert asked == []
+    with pytest.raises(UsageProblem, match="stopped at your word: only the preflight's requests were sent"):
+        preflight(None)
+    assert len(asked) == 1
+    assert re.search(r"about \d+ requests / [\d,]+ prompt tokens will be sent\. Go on\?", asked[0])

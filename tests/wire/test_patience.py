@@ -16,7 +16,8 @@ BUSY = {"type": "error", "error": {"type": "rate_limit_error", "message": "slow 
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("3", 3.0), (" 0 ", 0.0), ("-5", 0.0), ("1.5", 1.5), ("soon", None), ("", None), ("nan", None), ("inf", None)]
+    ("text", "seconds"),
+    [("3", 3.0), (" 0 ", 0.0), ("-5", 0.0), ("1.5", 1.5), ("soon", None), ("", None), ("nan", None), ("inf", None)],
 )  # fmt: skip
 def test_retry_after_as_a_number(text: str, seconds: float | None) -> None:
     assert seconds_of(text) == seconds
