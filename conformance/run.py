@@ -18,16 +18,16 @@ from conformance.observe.lab import Salts, WireLab
 from conformance.observe.observed import DialectPair, Observed
 from conformance.observe.plan import Plan, plan_for
 from conformance.options import RunOptions
-from conformance.pair import ALIAS, NATIVE_MODEL, check_fault, embedded_pair, engine_config
+from conformance.pair import ALIAS, check_fault, embedded_pair, engine_config
 from conformance.pool import Ask, Demand, check_pool, is_production, pool_of
 from conformance.preflight import Preflight, check_target, nothing_arrived
 from conformance.recorder import Recorder, relay
 from conformance.redact import public_url
 from conformance.roots import link_roots
 from conformance.rules import RULES, select
+from conformance.run_facts import run_facts
 from conformance.sessions import dual_text_request
 from conformance.traffic import Traffic, traffic
-from conformance.traffic import facts as traffic_facts
 from conformance.verdicts import (
     Entry,
     ExitCode,
@@ -41,7 +41,7 @@ from conformance.verdicts import (
 )
 from conformance.wire.client import Wire
 from conformance.wire.exchange import Exchange
-from conformance.wire.patience import Patience
+from conformance.wires import Wires
 
 CAP_FACTOR = 2.0
 """Times the budget a run may send before it stops: failures are confirmed under fresh salts at extra cost."""
@@ -79,11 +79,7 @@ class Run:
         self._observed: dict[Entry, Observed] = {}
         self._preflight: Preflight | None = None
         self._recorder: Recorder | None = None
-        self._wire: Wire | None = None
-        self._native_wire: Wire | None = None
-        self._engine_wire: Wire | None = None
-        self._engine_checked: Preflight | None = None
-        self._engine_note = ""
+        self._wires = Wires(options, self.run_id, self._stack, self.exchanges.append)
         self._pool: Fact | None = None
 
     def preflight(self) -> None:
@@ -127,18 +123,7 @@ class Run:
             raise
         except Exception as error:
             raise SuiteProblem(f"the suite could not start: {type(error).__name__}: {error}") from error
-        self._wire = self._stack.enter_context(
-            Wire(
-                self._preflight.target,
-                api_key=options.api_key,
-                model=self._preflight.model,
-                timeout_s=options.timeout_s,
-                recorder=self._recorder,
-                run_id=self.run_id,
-                patience=Patience(longest_s=options.longest_wait_s),
-                on_exchange=self.exchanges.append,
-            )
-        )
+        self._wires.open_main(self._preflight, self._recorder)
         self._check_pool()
 
     def _check_pool(self) -> None:
@@ -229,13 +214,13 @@ class Run:
             started=self._started.isoformat(timespec="seconds"),
             seconds=time.monotonic() - self._clock,
             requests_planned=self.demand.requests if checked else 0,
-            requests_sent=self._sent[0],
+            requests_sent=self._wires.sent.requests,
             prompt_tokens_planned=self.planned_tokens if checked else 0,
-            prompt_tokens_sent=self._sent[1],
-            engine_requests_sent=self._sent_to_engine[0],
-            engine_prompt_tokens_sent=self._sent_to_engine[1],
+            prompt_tokens_sent=self._wires.sent.tokens,
+            engine_requests_sent=self._wires.sent_to_engine.requests,
+            engine_prompt_tokens_sent=self._wires.sent_to_engine.tokens,
             prompt_tokens_cap=self.token_cap if checked else 0,
-            facts=self._facts() if checked else (),
+            facts=self._facts(checked) if checked else (),
             verdicts=link_roots(self._final),
             families=self._families,
             unjudged=unjudged_families(
@@ -258,25 +243,6 @@ class Run:
         if self._preflight is None:
             raise SuiteProblem("the run was used before its preflight")
         return self._preflight
-
-    @property
-    def _sent(self) -> tuple[int, int]:
-        """Requests and prompt tokens to the target, the preflight's included."""
-        wires = [wire for wire in (self._wire, self._native_wire) if wire is not None]
-        checked = self._preflight
-        return (
-            sum(wire.sent_requests for wire in wires) + (checked.requests if checked else 0),
-            sum(wire.prompt_tokens_sent for wire in wires) + (checked.prompt_tokens if checked else 0),
-        )
-
-    @property
-    def _sent_to_engine(self) -> tuple[int, int]:
-        """Requests and prompt tokens straight to the engine, past the target: the direct arm."""
-        wire, checked = self._engine_wire, self._engine_checked
-        return (
-            (wire.sent_requests if wire else 0) + (checked.requests if checked else 0),
-            (wire.prompt_tokens_sent if wire else 0) + (checked.prompt_tokens if checked else 0),
-        )
 
     @property
     def _families(self) -> tuple[str, ...]:
@@ -307,7 +273,7 @@ class Run:
             family_of=FAMILY_OF,
             musts=MUSTS,
             states=[o.cache_state for o in self._observed.values() if o.qualified],
-            stopped=self._wire.breaker.reason if self._wire is not None else None,
+            stopped=self._wires.stopped,
             blind=self._blind,
             traffics=self._traffics,
         )
@@ -326,8 +292,9 @@ class Run:
         return f"no request to {entry.path} arrives at the recorder, though others do: it goes by another channel"
 
     def _observe(self, entry: Entry) -> Observed:
-        assert self._wire is not None, "preflight makes the wire"
-        lab = self._lab(entry, self._wire, sees_upstream=self.sees(entry))
+        wire = self._wires.main
+        assert wire is not None, "preflight makes the wire"
+        lab = self._lab(entry, wire, sees_upstream=self.sees(entry))
         return Observed(
             entry=entry,
             lab=lab,
@@ -349,49 +316,14 @@ class Run:
         """The embedded gateway's channel towards an upstream that speaks Messages; None with any other target."""
         if self.options.target is not None or self._recorder is None:
             return None
-        wire = self._native_wire = self._stack.enter_context(
-            Wire(
-                self._checked.target,
-                api_key=None,
-                model=NATIVE_MODEL,
-                timeout_s=self.options.timeout_s,
-                recorder=self._recorder,
-                run_id=self.run_id,
-                on_exchange=self.exchanges.append,
-            )
-        )
+        wire = self._wires.native(self._checked, self._recorder)
         return self._lab(Entry.MESSAGES, wire, sees_upstream=True)
 
     def _engine_lab(self) -> WireLab | None:
         """Conversations straight to the engine: None without `--engine`, or where it cannot be spoken to."""
-        url = self.options.engine
-        if url is None:
+        wire = self._wires.engine(self.salts.marker)
+        if wire is None:
             return None
-        timeout_s = self.options.timeout_s
-        try:
-            checked = self._engine_checked = check_target(
-                url,
-                api_key=None,
-                model=None,
-                entries=(Entry.CHAT,),
-                timeout_s=timeout_s,
-                run_id=self.run_id,
-                marker=self.salts.marker,
-            )
-        except TargetProblem as problem:
-            self._engine_note = f"no direct arm: {problem}"
-            return None
-        wire = self._engine_wire = self._stack.enter_context(
-            Wire(
-                checked.target,
-                api_key=None,
-                model=checked.model,
-                timeout_s=timeout_s,
-                recorder=None,
-                run_id=self.run_id,
-                on_exchange=self.exchanges.append,
-            )
-        )
         return self._lab(Entry.CHAT, wire, sees_upstream=False)
 
     def _lab(self, entry: Entry, wire: Wire, *, sees_upstream: bool) -> WireLab:
@@ -420,30 +352,13 @@ class Run:
             answers.append(observed.lab.send_body(body, via="sdk"))
         return DialectPair(*answers)
 
-    def _facts(self) -> tuple[Fact, ...]:
-        facts = [Fact(name="note", value=note) for note in self._checked.notes]
-        facts += [Fact(name=f"{e} entry", value=f"missing: {why}") for e, why in self._checked.missing.items()]
-        for entry, observed in self._observed.items():
-            if not observed.qualified:
-                continue
-            q, counts = observed.qualification, observed.cached_counts
-            facts.append(Fact(name=f"{entry}: cache", value=observed.cache_state.value))
-            if counts:
-                facts.append(
-                    Fact(name=f"{entry}: granularity", value=f"{observed.granule} tokens (from {len(counts)} counts)")
-                )
-            facts.append(Fact(name=f"{entry}: template floor", value=f"{q.floor} tokens"))
-            if not self.sees(entry):
-                facts.append(Fact(name=f"{entry}: watched for", value=observed.watched))
-        facts += [fact for found in self._traffics.values() for fact in traffic_facts(found)]
-        if self._wire is not None and self._wire.breaker.reason is not None:
-            facts.append(Fact(name="stopped", value=self._wire.breaker.reason))
-        if self._wire is not None and self._wire.patience is not None and self._wire.patience.line is not None:
-            facts.append(Fact(name="Retry-After", value=self._wire.patience.line))
-        if self._pool is not None:
-            facts.append(self._pool)
-        if self._engine_note:
-            facts.append(Fact(name="engine", value=self._engine_note))
-        if self._recorder is not None and self._recorder.notice:
-            facts.append(Fact(name="recorder", value=self._recorder.notice))
-        return tuple(facts)
+    def _facts(self, checked: Preflight) -> tuple[Fact, ...]:
+        return run_facts(
+            checked,
+            self._observed,
+            self._traffics.values(),
+            self._wires,
+            sees=self.sees,
+            pool=self._pool,
+            recorder=self._recorder,
+        )

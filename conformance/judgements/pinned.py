@@ -50,9 +50,9 @@ def not_pinned(observed: Observed) -> Verdict:
             # A loss down to the floor is no plateau above it, and still no reason to be green.
             forms = "streamed and plain new turns do not grow alike; " if _grew_in_one_form(observed, arm) else ""
             return judging.undecided(
-                f"{forms}new turns report {min(counts, default=0):,} to {max(counts, default=0):,} cached tokens while "
-                f"their exact repeats reach {max((s.cached or 0 for s in arm.repeats), default=0):,}: not pinned above the "
-                f"template floor of {observed.qualification.floor:,}, but not growing either (see PFX-01, PFX-02)",
+                f"{forms}new turns report {min(counts, default=0):,} to {max(counts, default=0):,} cached tokens, "
+                f"their exact repeats up to {max((s.cached or 0 for s in arm.repeats), default=0):,}: not pinned above "
+                f"the template floor of {observed.qualification.floor:,}, but not growing either (see PFX-01, PFX-02)",
                 n,
                 tables=tables,
             )
