@@ -14,18 +14,20 @@ from conformance import RULE_SET, __version__
 from conformance.conclusions import Open, conclude, left_open
 from conformance.errors import SuiteProblem, TargetProblem, UsageProblem
 from conformance.evidence.thresholds import THRESHOLDS
+from conformance.facts import facts_of
 from conformance.observe.lab import Salts, WireLab
 from conformance.observe.observed import DialectPair, Observed
 from conformance.observe.plan import Plan, plan_for
-from conformance.options import RunOptions
+from conformance.observe.scripted import ScriptedUpstream, hello
+from conformance.observe.usage_scripts import NOT_WHEN_QUICK
+from conformance.options import Budget, RunOptions
 from conformance.pair import ALIAS, check_fault, embedded_pair, engine_config
 from conformance.pool import Ask, Demand, check_pool, is_production, pool_of
-from conformance.preflight import Preflight, check_target, nothing_arrived
+from conformance.preflight import Preflight, check_target, nothing_arrived, preflight_token
 from conformance.recorder import Recorder, relay
 from conformance.redact import public_url
 from conformance.roots import link_roots
 from conformance.rules import RULES, select
-from conformance.run_facts import run_facts
 from conformance.sessions import dual_text_request
 from conformance.traffic import Traffic, traffic
 from conformance.verdicts import (
@@ -51,6 +53,11 @@ MUSTS = frozenset(rule.id for rule in RULES.values() if rule.is_must)
 
 NEEDS_RECORDER = "needs a recorder: --upstream-listen HOST:PORT with --engine URL"
 
+PATIENCE_S = 2.0
+"""The least that is waited for a request beside a hung one; where answers took longer so far, 40 times as long."""
+
+NEEDS_ENGINE = "needs an engine behind the recorder: --engine URL"
+
 DUAL_BYTES = 5_000
 """Text of the request that is sent to both entries."""
 
@@ -62,10 +69,6 @@ class Run:
         check_fault(options.fault)
         if options.fault and options.target:
             raise UsageProblem("--fault mutates the embedded gateway; it cannot be combined with --target")
-        if options.upstream_listen and options.target and not options.engine:
-            raise UsageProblem(
-                "--upstream-listen needs --engine URL: where the recorder relays the gateway's requests to"
-            )
         self.options = options
         self._ask = ask
         self.rules = select(options.rules)
@@ -105,10 +108,12 @@ class Run:
             else:
                 url, model = options.target, options.model or ""
                 if options.upstream_listen:
-                    assert options.engine is not None
                     self._recorder = self._stack.enter_context(
                         relay(options.engine, marker=marker, listen=options.upstream_listen)
                     )
+            if self._recorder is not None and self._recorder.engine_url is None:
+                for entry in options.entries or tuple(Entry):
+                    self._recorder.scripts.put(preflight_token(self.salts.marker, entry), hello())
             self._preflight = check_target(
                 url,
                 api_key=options.api_key,
@@ -150,6 +155,11 @@ class Run:
     def sees(self, entry: Entry) -> bool:
         """True when requests to this entry reach the recorder: entries may go by different channels."""
         return self._recorder is not None and entry in self._checked.recorder_sees
+
+    @property
+    def scripted_only(self) -> bool:
+        """True when nothing but scripts answers behind the target: there is a recorder, and no engine for it."""
+        return self.sees_upstream and self._recorder is not None and self._recorder.engine_url is None
 
     def plan(self, entry: Entry) -> Plan:
         """What is sent to an entry."""
@@ -307,10 +317,20 @@ class Run:
             engine_lab=self._engine_lab,
             native_lab=self._native_lab,
             other=lambda: self._other(entry),
+            scripted=self._scripted(entry),
+            patience_s=PATIENCE_S if self.options.target else 1.0,
         )
 
     def _other(self, entry: Entry) -> Observed | None:
         return next((self.observed(other) for other in self.entries if other is not entry), None)
+
+    def _scripted(self, entry: Entry) -> ScriptedUpstream | None:
+        """Where a recorder sees the target's requests, it can answer them too."""
+        if self._recorder is None or not self.sees(entry):
+            return None
+        without = NOT_WHEN_QUICK if self.options.budget is Budget.QUICK else ()
+        wire = self._wires.scripted(self._checked, self._recorder)
+        return ScriptedUpstream(entry, wire, self._recorder, self.salts, without=without)
 
     def _native_lab(self) -> WireLab | None:
         """The embedded gateway's channel towards an upstream that speaks Messages; None with any other target."""
@@ -336,6 +356,7 @@ class Run:
             shape=cast(Literal["scaled", "full"], self.options.shape),
             sees_upstream=sees_upstream,
             prompt_token_cap=self.token_cap,
+            needs=NEEDS_ENGINE if sees_upstream and self.scripted_only else None,
         )
 
     @cached_property
@@ -353,12 +374,17 @@ class Run:
         return DialectPair(*answers)
 
     def _facts(self, checked: Preflight) -> tuple[Fact, ...]:
-        return run_facts(
+        recorder = [f"scripted answers only: what {NEEDS_ENGINE} is not run"] if self.scripted_only else []
+        if self._recorder is not None and self._recorder.notice:
+            recorder.append(self._recorder.notice)
+        return facts_of(
             checked,
             self._observed,
             self._traffics.values(),
-            self._wires,
             sees=self.sees,
             pool=self._pool,
-            recorder=self._recorder,
+            stopped=self._wires.stopped,
+            waits=self._wires.waits,
+            engine=self._wires.engine_note,
+            recorder=recorder,
         )

@@ -7,14 +7,19 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from conformance.errors import TargetProblem
+from conformance.observe.scripted import ScriptedBreaker
 from conformance.options import RunOptions
 from conformance.pair import NATIVE_MODEL
 from conformance.preflight import Preflight, check_target
 from conformance.recorder import Recorder
 from conformance.verdicts import Entry
+from conformance.wire.breaker import Breaker
 from conformance.wire.client import Wire
 from conformance.wire.exchange import Exchange
 from conformance.wire.patience import Patience
+
+SCRIPTED_TIMEOUT_S = 30.0
+"""A scripted answer is there at once: whoever waits longer for one waits for a gateway that hangs."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,7 @@ class Wires:
         self._run_id = run_id
         self._stack = stack
         self._note = note
+        self._scripted: Wire | None = None
         self._to_target: list[Wire | Preflight] = []
         self._to_engine: list[Wire | Preflight] = []
 
@@ -50,6 +56,17 @@ class Wires:
         wire = self._open(checked.target, None, NATIVE_MODEL, recorder)
         self._to_target.append(wire)
         return wire
+
+    def scripted(self, checked: Preflight, recorder: Recorder) -> Wire:
+        """To the target, for requests that the recorder answers by script: errors are expected, and not waited upon."""
+        if self._scripted is None:
+            timeout_s = min(self._options.timeout_s, SCRIPTED_TIMEOUT_S)
+            self._scripted = self._open(
+                checked.target, self._options.api_key, checked.model, recorder, breaker=ScriptedBreaker(),
+                timeout_s=timeout_s,
+            )  # fmt: skip
+            self._to_target.append(self._scripted)
+        return self._scripted
 
     def engine(self, marker: str) -> Wire | None:
         """Straight to `--engine`; None without one, or where it cannot be spoken to."""
@@ -94,16 +111,25 @@ class Wires:
         return self.main.patience.line if self.main is not None and self.main.patience is not None else None
 
     def _open(
-        self, url: str, key: str | None, model: str, recorder: Recorder | None, patience: Patience | None = None
+        self,
+        url: str,
+        key: str | None,
+        model: str,
+        recorder: Recorder | None,
+        patience: Patience | None = None,
+        *,
+        breaker: Breaker | None = None,
+        timeout_s: float | None = None,
     ) -> Wire:
         return self._stack.enter_context(
             Wire(
                 url,
                 api_key=key,
                 model=model,
-                timeout_s=self._options.timeout_s,
+                timeout_s=timeout_s or self._options.timeout_s,
                 recorder=recorder,
                 run_id=self._run_id,
+                breaker=breaker,
                 patience=patience,
                 on_exchange=self._note,
             )

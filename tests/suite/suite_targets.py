@@ -11,7 +11,7 @@ import asyncio
 import itertools
 import random
 import socket
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -146,7 +146,9 @@ class Proxy:
             content += message.get("body", b"")
             if not message.get("more_body"):
                 break
-        reply = await self._reply(scope, content)
+        reply = await self._unless_left(self._reply(scope, content), receive)
+        if reply is None:
+            return
         headers = [(k.encode(), v.encode()) for k, v in reply.headers.items()]
         if reply.broken:
             headers.append((b"content-length", str(len(reply.body) + 10).encode()))
@@ -154,6 +156,17 @@ class Proxy:
         for chunk in reply.chunks if reply.chunks is not None else [reply.body]:
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
+
+    @staticmethod
+    async def _unless_left(work: Coroutine[Any, Any, Reply], receive: Receive) -> Reply | None:
+        """The answer, or None where the client leaves before there is one: its upstream call then ends too."""
+        replying, leaving = asyncio.ensure_future(work), asyncio.ensure_future(receive())
+        try:
+            await asyncio.wait({replying, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            return replying.result() if replying.done() else None
+        finally:
+            replying.cancel()
+            leaving.cancel()
 
     async def _reply(self, scope: Scope, content: bytes) -> Reply:
         layer, path = self.layer, scope["path"]
@@ -180,7 +193,7 @@ class Proxy:
         for _ in range(layer.retries):
             if reply.status >= 500:
                 reply = await self._send(scope["method"], upstream + path, content, headers)
-        if scope["method"] != "POST":
+        if scope["method"] != "POST" or not path.endswith(("/messages", "/chat/completions")):
             return reply
         if layer.tokenized is not None and reply.status == 200:
             asking = {k: asked.body[k] for k in ("model", "messages", "tools") if k in asked.body}
