@@ -163,7 +163,12 @@ class Run:
 
     def plan(self, entry: Entry) -> Plan:
         """What is sent to an entry."""
-        return plan_for(self.options.budget, sees_upstream=self.sees(entry), shape=self.options.shape)
+        return plan_for(
+            self.options.budget,
+            sees_upstream=self.sees(entry),
+            shape=self.options.shape,
+            engine=not (self.scripted_only and self.sees(entry)),
+        )
 
     @property
     def demand(self) -> Demand:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from conformance.options import Budget
 from conformance.verdicts import Entry
@@ -16,10 +17,20 @@ FRAME_TOKENS = 400
 IDENTICAL_REQUESTS = 20
 """Byte-identical short requests of PFX-14."""
 
-OTHER_REQUESTS = 7
-"""One request in all its forms, and the same text on both entries."""
+OTHER_REQUESTS = 10
+"""One request in all its forms, the same text on both entries, and what is counted before it is sent."""
 
-PROBES = {Entry.MESSAGES: (34, 17_000), Entry.CHAT: (24, 15_000)}
+SCRIPTED = {
+    Budget.QUICK: {Entry.MESSAGES: 68, Entry.CHAT: 42},
+    Budget.STANDARD: {Entry.MESSAGES: 92, Entry.CHAT: 46},
+    Budget.FULL: {Entry.MESSAGES: 92, Entry.CHAT: 46},
+}
+"""Requests that the recorder answers by script (measured)."""
+
+SCRIPTED_TOKENS = 52
+"""Prompt tokens of one of them (measured); no engine sees it."""
+
+PROBES = {Entry.MESSAGES: (32, 17_000), Entry.CHAT: (17, 15_000)}
 """Requests of the translation probes and their prompt tokens, a template preamble of 350 each included (measured)."""
 
 PROBES_NEW = 0.25
@@ -42,6 +53,8 @@ class Plan:
     plain_pairs: int  # of the arm without attribution block, where that is not the arm PIN-01 reads
     max_growth: int  # tokens a turn; a target with coarser counts needs a larger budget
     streamed: bool = False  # the first half of each arm's turns is sent as streams: their code may be another
+    scripted: Mapping[Entry, int] = field(default_factory=dict)  # requests answered by script
+    engine: bool = True  # False: nothing but scripts answers, and nothing else is sent
     translation: bool = False  # the probes of rules that only upstream bytes decide
 
     def tokens(self, entry: Entry, growth: int = 300) -> int:
@@ -57,11 +70,16 @@ class Plan:
         return round(sum(part.held for part in self._parts(entry, growth)))
 
     def _parts(self, entry: Entry, growth: int) -> tuple[_Part, ...]:
+        count = self.scripted.get(entry, 0)
+        scripted = _Part(count, count * SCRIPTED_TOKENS, 0)
+        if not self.engine:
+            return (scripted,)
         base = self.base_bytes / BYTES_PER_TOKEN + FRAME_TOKENS
         messages = entry is Entry.MESSAGES
         pinned = self._arm(base, self.pairs, growth, self.controls and not messages)
         plain = self._arm(base, self.plain_pairs, growth, self.controls) if messages else _Part(0, 0, 0)
         return (
+            scripted,
             _Part(2 * self.probes, self.probes * 2 * (base + 500), self.probes * (base + 500)),
             pinned,
             plain,
@@ -92,8 +110,11 @@ class _Part:
     held: float
 
 
-def plan_for(budget: Budget, *, sees_upstream: bool, shape: str = "scaled") -> Plan:
-    """The plan of a run. With a recorder the prefix rules read upstream bytes and need no control arms."""
+def plan_for(budget: Budget, *, sees_upstream: bool, shape: str = "scaled", engine: bool = True) -> Plan:
+    """The plan of a run; `engine` is False where only scripts answer.
+
+    With a recorder the prefix rules read upstream bytes and need no control arms.
+    """
     full_size = shape == "full"
     if budget is Budget.QUICK:
         return Plan(
@@ -106,6 +127,8 @@ def plan_for(budget: Budget, *, sees_upstream: bool, shape: str = "scaled") -> P
             plain_pairs=3 if sees_upstream else 0,
             max_growth=700,
             streamed=not sees_upstream,
+            scripted=SCRIPTED[budget] if sees_upstream else {},
+            engine=engine,
             translation=sees_upstream,
         )
     standard = budget is Budget.STANDARD
@@ -119,5 +142,7 @@ def plan_for(budget: Budget, *, sees_upstream: bool, shape: str = "scaled") -> P
         plain_pairs=3 if sees_upstream else 8,
         max_growth=1_500 if standard else 12_000,
         streamed=not sees_upstream,
+        scripted=SCRIPTED[budget] if sees_upstream else {},
+        engine=engine,
         translation=sees_upstream,
     )
