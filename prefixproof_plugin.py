@@ -74,6 +74,8 @@ OPTIONS = (
     Option("template", "NAME", "prompt template of the embedded engine: tools-first (default) or system-first"),
     Option("block-size", "N", "cache block of the embedded engine, in tokens (default: 64)"),
     Option("tokenizer", "NAME", "tokenizer of the embedded engine: fast (default) or deepseek"),
+    Option("pool-tokens", "N", "tokens the engine's cache holds (default: read from the /metrics of --engine)"),
+    Option("pool-share", "PERCENT", "the most of a production engine's cache that a run may fill (default: 2)"),
     Option("timeout", "SECONDS", "how long one request may take (default: 120)"),
 )
 

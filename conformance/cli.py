@@ -13,6 +13,7 @@ import pytest
 
 import prefixproof_plugin
 from conformance import RULE_SET, __version__
+from conformance.asking import TERMINAL
 from conformance.report.wording import EXIT_MEANING
 from prefixproof_plugin import OPTIONS
 
@@ -57,6 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 f"ERROR: {argument}: the suite sends each session once and in order, so it runs in one process\n"
             )
             return int(pytest.ExitCode.USAGE_ERROR)
+    TERMINAL.note()
     with _without_foreign_settings():
         return int(pytest.main([*SEALED, *typed], plugins=[prefixproof_plugin]))
 

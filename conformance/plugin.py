@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from conformance.asking import TERMINAL
 from conformance.case_run import CaseRun, SuiteRun, SuiteSession
 from conformance.casebook import Judge, running_order
 from conformance.errors import SuiteProblem, TargetProblem, UsageProblem
@@ -35,7 +36,7 @@ def make_run(options: RunOptions) -> SuiteRun:
     """The one place a run is made."""
     from conformance.run import Run
 
-    run: SuiteRun = Run(options)
+    run: SuiteRun = Run(options, ask=TERMINAL.ask)
     return run
 
 

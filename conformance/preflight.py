@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 LISTED = 10
 """Model ids shown at most."""
 
+LOOKS = 3
+"""Requests by which an entry shows whether the recorder sees it: a gateway with two upstreams sends some elsewhere."""
+
 _ABSENT = (404, 405, 501)
 _MODEL_REFUSALS = (400, 403, 404, 422, 503)
 _KEY_WORDS = re.compile(
@@ -43,7 +46,7 @@ class Preflight:
     entries: tuple[Entry, ...]
     missing: dict[Entry, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    recorder_sees: bool = False
+    recorder_sees: frozenset[Entry] = frozenset()  # entries whose requests reach the recorder
     requests: int = 0
     prompt_tokens: int = 0
 
@@ -117,25 +120,37 @@ class _Check:
         if model is None:
             model = self._only_model()
             notes.append(f"model {model}: the only one that {self._url} lists")
-        mark = self._recorder.mark() if self._recorder else 0
         unrecorded = self._recorder.unrecorded if self._recorder else 0
-        troubles = {entry: self._probe(entry, model, mark) for entry in entries or tuple(Entry)}
+        troubles: dict[Entry, Trouble | None] = {}
+        seen: set[Entry] = set()
+        for entry in entries or tuple(Entry):
+            mark = self._recorder.mark() if self._recorder else 0
+            troubles[entry] = self._probe(entry, model, mark)
+            if self._recorder and troubles[entry] is None and self._looked(self._recorder, entry, model, mark):
+                seen.add(entry)
         working = tuple(entry for entry, trouble in troubles.items() if trouble is None)
         missing = self._missing(troubles, working, asked=entries is not None)
         notes += [f"{entry.path} is not judged: {line}" for entry, line in missing.items()]
-        sees = bool(self._recorder and self._recorder.since(mark))
-        if self._recorder and not sees:
-            notes.append(self._blind(self._recorder, self._recorder.unrecorded - unrecorded))
+        if self._recorder and not seen:
+            notes.append(self._blind(self._recorder, model, self._recorder.unrecorded - unrecorded))
         return Preflight(
             target=self._url,
             model=model,
             entries=working,
             missing=missing,
             notes=tuple(notes),
-            recorder_sees=sees,
+            recorder_sees=frozenset(seen),
             requests=self._requests,
             prompt_tokens=self._prompt_tokens,
         )
+
+    def _looked(self, recorder: Recorder, entry: Entry, model: str, mark: int) -> bool:
+        """True once a request to the entry, sent up to `LOOKS` times, arrives at the recorder."""
+        for _ in range(LOOKS - 1):
+            if recorder.since(mark):
+                return True
+            self._probe(entry, model, mark)
+        return bool(recorder.since(mark))
 
     def _missing(
         self, troubles: dict[Entry, Trouble | None], working: tuple[Entry, ...], *, asked: bool
@@ -246,9 +261,19 @@ class _Check:
         why = "lists no model" if 200 <= reply.status < 300 else said
         raise TargetProblem(f"{self._url} does not say which models it has (GET /v1/models: {why}): give --model")
 
-    def _blind(self, recorder: Recorder, others: int) -> str:
-        line = f"the recorder at {recorder.url} saw none of the suite's requests: point a channel of the gateway at it"
+    def _blind(self, recorder: Recorder, model: str, others: int) -> str:
+        line = nothing_arrived(recorder.url or "", model)
         return f"{line} (requests without the suite's marker that passed meanwhile: {others})" if others else line
+
+
+def nothing_arrived(listening: str, model: str) -> str:
+    """What a recorder that no request reached means, and what to set. `listening` is its URL."""
+    address = listening.partition("://")[2]
+    return (
+        f"no request of the target arrived at {address}: give the gateway's channel that serves {model} the upstream "
+        f"URL {listening} (with the path its upstream URLs have, often /v1), check that the gateway can reach this "
+        "address, and run again; or leave --upstream-listen out"
+    )
 
 
 def _some(ids: Sequence[str]) -> str:

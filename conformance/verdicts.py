@@ -196,6 +196,9 @@ class RunReport:
     requests_sent: int
     prompt_tokens_planned: int
     prompt_tokens_sent: int
+    requests_planned: int = 0
+    engine_requests_sent: int = 0  # straight to the engine, past the target: the direct control arm
+    engine_prompt_tokens_sent: int = 0
     prompt_tokens_cap: int = 0  # sending stops there; coarse counts and confirmations take more than planned
     facts: tuple[Fact, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
@@ -203,6 +206,7 @@ class RunReport:
     families: tuple[str, ...] = ("cache", "usage")
     unjudged: tuple[str, ...] = ()  # families of which nothing, or not enough, could be decided
     unjudged_allowed: tuple[str, ...] = field(default=())
+    withheld: tuple[str, ...] = ()  # why families are open although something of them was decided
 
     @property
     def results(self) -> tuple[RuleResult, ...]:

@@ -14,7 +14,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -145,7 +145,7 @@ BROKEN: tuple[Breakage, ...] = (
 def one_run(noise: Noise, seed: int, rules: Sequence[str], disturb: Disturb | None = None) -> dict[str, Status]:
     """Judge one target once: rule id -> what was said of it."""
     rng = random.Random(f"{noise.name}/{seed}")
-    plan = plan_for(noise.budget, sees_upstream=False)
+    plan = replace(plan_for(noise.budget, sees_upstream=False), streamed=False)  # token ids know no streams
     lab = SimulatedLab(noise.server(rng), f"{noise.name}/{seed}", plan.base_bytes, noise.shape, disturb)
     observed = Observed(
         entry=Entry.MESSAGES,

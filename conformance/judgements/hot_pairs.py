@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from conformance.evidence.hotpair import Arm, Count, Loss, count_again, count_fresh, count_new
 from conformance.evidence.qualify import CacheState, is_hit
 from conformance.judgements.verdict import Judging, cache_evidence_missing, confirming
@@ -109,6 +111,8 @@ def _plain_loss(observed: Observed, arms: Arms) -> tuple[Loss, str, int, tuple[T
         f"{new.lost} of {new.valid} new turns lost the prefix their repeat had a moment before; "
         f"{again.lost} of {again.valid} repeats did"
     )
+    if forms := _lost_by_form(observed, arms.plain):
+        reason += f" ({forms})"
     n, tables = len(arms.plain.sends), (arms.plain.table(),)
     if fresh.says(hot) is not Loss.LOST:
         return Loss.MIXED, f"{reason}; prompts under another salt do not fall to the floor", n, tables
@@ -116,6 +120,21 @@ def _plain_loss(observed: Observed, arms: Arms) -> tuple[Loss, str, int, tuple[T
     if verdict is Loss.LOST and again.says(hot) is not Loss.KEPT:
         verdict = Loss.MIXED
     return verdict, reason, n, tables
+
+
+def _lost_by_form(observed: Observed, arm: Arm) -> str:
+    """How many streamed and plain new turns lost their prefix, where some did and both forms were sent."""
+    told, lost = [], 0
+    for form, streamed in (("streamed", True), ("plain", False)):
+        pairs = [p for p in arm.pairs if p.new.exchange is not None and p.new.exchange.streamed is streamed]
+        count = count_new(
+            replace(arm, pairs=pairs), observed.qualification.preamble_bound, observed.granule,
+            observed.thresholds.hot_pair,
+        )  # fmt: skip
+        lost += count.lost
+        if count.valid:
+            told.append(f"{form}: {count.lost} of {count.valid}")
+    return ", ".join(told) if lost and len(told) == 2 else ""
 
 
 def _attribution_loss(observed: Observed, arms: Arms) -> tuple[Loss, str, int, tuple[Table, ...]]:
@@ -127,6 +146,8 @@ def _attribution_loss(observed: Observed, arms: Arms) -> tuple[Loss, str, int, t
         f"{treated.lost} of {treated.valid} new turns with the attribution block lost the prefix, "
         f"{control.lost} of {control.valid} without it"
     )
+    if forms := _lost_by_form(observed, arms.attribution):
+        reason += f" ({forms})"
     n = len(arms.attribution.sends) + len(arms.plain.sends)
     tables = (arms.attribution.table(), arms.plain.table())
     if fresh.says(hot) is not Loss.LOST:

@@ -18,6 +18,8 @@ from conformance.judgements.verdict import (
 from conformance.observe.observed import Observed
 from conformance.verdicts import Change, Status, Table, Vantage, Verdict
 
+_LEAST_OF_A_FORM = 3
+
 
 def not_pinned(observed: Observed) -> Verdict:
     """PIN-01: new turns' counts are not one constant while the prompt and its exact repeats grow."""
@@ -45,12 +47,13 @@ def not_pinned(observed: Observed) -> Verdict:
     pinned = _pinned(observed, arm)
     if pinned is None:
         counts = [s.cached or 0 for s in arm.new_turns if s.valid]
-        if not _grew(arm, rules.growth_granules * granule):
+        if not all(_grew(turns, rules.growth_granules * granule) for turns in _forms(arm)):
             # A loss down to the floor is no plateau above it, and still no reason to be green.
+            forms = "streamed and plain new turns do not grow alike; " if _grew_in_one_form(observed, arm) else ""
             return judging.undecided(
-                f"new turns report {min(counts, default=0):,} to {max(counts, default=0):,} cached tokens while their "
-                f"exact repeats reach {max((s.cached or 0 for s in arm.repeats), default=0):,}: not pinned above the "
-                f"template floor of {observed.qualification.floor:,}, but not growing either (see PFX-01, PFX-02)",
+                f"{forms}new turns report {min(counts, default=0):,} to {max(counts, default=0):,} cached tokens, "
+                f"their exact repeats up to {max((s.cached or 0 for s in arm.repeats), default=0):,}: not pinned above "
+                f"the template floor of {observed.qualification.floor:,}, but not growing either (see PFX-01, PFX-02)",
                 n,
                 tables=tables,
             )
@@ -87,10 +90,23 @@ def _pinned(observed: Observed, arm: Arm) -> Pinned | None:
     return find_pinned(arm.new_turns[1:], arm.repeats, floor, observed.granule, observed.thresholds.pinned)
 
 
-def _grew(arm: Arm, tokens: float) -> bool:
-    """True when the counts of new turns after the first span at least `tokens`: what a pass must have seen."""
-    counts = [s.cached or 0 for s in arm.new_turns[1:] if s.valid]
+def _forms(arm: Arm) -> list[list[Sent]]:
+    """The new turns after the first, streamed ones apart from plain ones; a form of fewer than three is none."""
+    turns = [s for s in arm.new_turns[1:] if s.valid]
+    streamed = [s for s in turns if s.exchange is not None and s.exchange.streamed]
+    plain = [s for s in turns if s not in streamed]
+    return [form for form in (streamed, plain) if len(form) >= _LEAST_OF_A_FORM] or [turns]
+
+
+def _grew(turns: list[Sent], tokens: float) -> bool:
+    """True when the counts of turns span at least `tokens`: what a pass must have seen."""
+    counts = [s.cached or 0 for s in turns]
     return bool(counts) and max(counts) - min(counts) >= tokens
+
+
+def _grew_in_one_form(observed: Observed, arm: Arm) -> bool:
+    tokens = observed.thresholds.pinned.growth_granules * observed.granule
+    return len({_grew(turns, tokens) for turns in _forms(arm)}) > 1
 
 
 def _upstream_change(arm: Arm, observed: Observed) -> Change | None:

@@ -31,6 +31,8 @@ def valid_event_sequence(observed: Observed) -> Verdict:
         return judging.undecided(f"the plain request failed: {plain.error}", 4)
     if raw.status and not 200 <= raw.status < 300:
         return judging.undecided(f"the streamed request failed: {raw.error}", 4)
+    if sdk.status and not 200 <= sdk.status < 300:
+        return judging.undecided(f"one of two streamed requests failed: {sdk.error}", 4)
     # A model may end at once: only where its other answers have content must this one have a block.
     speaks = all(e.text or e.tool_calls for e in (streams.cold, plain)) and not (sdk.text or sdk.tool_calls)
     faults = sequence_faults(raw.events, empty=not speaks)

@@ -75,7 +75,10 @@ def cache_evidence_missing(observed: Observed, judging: Judging) -> Verdict | No
     if state is CacheState.NONE_SEEN:
         return judging.undecided("no cache seen: engine off, or the gateway changes every prompt", n, tables=tables)
     if state is not CacheState.HITS:
-        return judging.undecided(f"{state}: prefix verdicts from the client's side are withheld", n, tables=tables)
+        forms = f" ({observed.hits_by_form})" if observed.hits_by_form else ""
+        return judging.undecided(
+            f"{state}{forms}: prefix verdicts from the client's side are withheld", n, tables=tables
+        )
     return None
 
 

@@ -162,7 +162,7 @@ def the_session_is_recognisable(observed: Observed) -> Verdict:
     """AFF-02: a session key that reaches the upstream is one for all turns of a session, and another for another."""
     judging = Judging("AFF-02", observed.entry, Vantage.UPSTREAM)
     arm = observed.arms.plain
-    turns = [s.exchange for s in arm.new_turns if s.exchange is not None]
+    turns = [s.exchange for s in arm.new_turns if s.exchange is not None and last_record(s.exchange) is not None]
     keys = [_keys(exchange) for exchange in turns]
     n = len(turns)
     if sum(bool(found) for found in keys) < 3:

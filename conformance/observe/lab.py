@@ -34,8 +34,10 @@ class Salts:
 class WireConversation:
     """A session, its salt and the wire it goes over (a `Conversation` of conformance.evidence)."""
 
-    def __init__(self, session: Session, lab: WireLab) -> None:
+    def __init__(self, session: Session, lab: WireLab, *, turn: int = 1, streamed_turns: int = 0) -> None:
         self.session = session
+        self.turn = turn
+        self.streamed_turns = streamed_turns  # this many first turns are sent as streams, repeats included
         self._lab = lab
         self.exchanges: list[Exchange] = []
 
@@ -44,21 +46,28 @@ class WireConversation:
         return self.session.prompt_bytes
 
     def send(self) -> Sent:
-        exchange = self._lab.send(self.session)
+        send = self._lab.stream if self.turn <= self.streamed_turns else self._lab.send
+        exchange = send(self.session)
         self.exchanges.append(exchange)
         return self._lab.read(exchange)
 
     def grow(self, tokens: int) -> None:
+        self.turn += 1
         self.session.grow(max(_LEAST_GROWTH_BYTES, round(tokens / self._lab.tokens_per_byte)))
 
     def ahead(self, tokens: int) -> WireConversation:
-        copy = WireConversation(self.session.with_salt(self.session.salt), self._lab)
+        copy = self._copy(self.session.salt)
         copy.exchanges = self.exchanges  # the copy is the same conversation, one turn on
         copy.grow(tokens)
         return copy
 
     def resalted(self) -> WireConversation:
-        return self._lab.track(WireConversation(self.session.with_salt(self._lab.salts.fresh()), self._lab))
+        return self._lab.track(self._copy(self._lab.salts.fresh()))
+
+    def _copy(self, salt: str) -> WireConversation:
+        return WireConversation(
+            self.session.with_salt(salt), self._lab, turn=self.turn, streamed_turns=self.streamed_turns
+        )
 
 
 class WireLab:
@@ -145,18 +154,25 @@ class WireLab:
         """Send a session's current turn through the official SDK, or raw where bytes or events matter."""
         return self.send_body(session.body(), stream=stream, via=via, headers=session.headers())
 
+    def stream(self, session: Session) -> Exchange:
+        """Send a session's current turn as a stream of a client that asks for its usage."""
+        body = session.body()
+        if self.entry is Entry.CHAT:
+            body["stream_options"] = {"include_usage": True}
+        return self.send_body(body, stream=True, via="sdk", headers=session.headers())
+
     def send_body(
         self, body: dict[str, object] | bytes, *, stream: bool = False, via: Literal["sdk", "raw"] = "raw",
-        headers: dict[str, str] | None = None,
+        headers: dict[str, str] | None = None, odd: bool = False,
     ) -> Exchange:  # fmt: skip
-        """Send any body, or exact bytes; counted against the token cap."""
+        """Send any body, or exact bytes; counted against the token cap. `odd`: a gateway may refuse it."""
         self.check_engine()
         if self.wire.prompt_tokens_sent > self.prompt_token_cap:
             raise SendingStopped(
                 "the token budget is used up "
                 f"({self.wire.prompt_tokens_sent:,} prompt tokens sent): use a larger --budget"
             )
-        exchange = self.wire.send(self.entry, body, stream=stream, via=via, headers=headers)
+        exchange = self.wire.send(self.entry, body, stream=stream, via=via, headers=headers, odd=odd)
         self.exchanges.append(exchange)
         return exchange
 
@@ -166,12 +182,16 @@ class WireLab:
             raise VantageMissing(self._needs)
 
     def read(self, exchange: Exchange) -> Sent:
-        """The counts of an answer. It proves nothing if it failed or never reached the recorder that sees the rest."""
+        """The counts of an answer.
+
+        It proves nothing if it failed, never reached the recorder that sees the rest, or is a stream without usage.
+        """
         usage = exchange.usage
+        counted = usage.prompt is not None or not exchange.streamed
         return Sent(
             prompt=usage.prompt,
             cached=usage.cached,
             answer_id=exchange.response_id,
-            valid=exchange.ok and (bool(exchange.upstream) or not self.sees_upstream),
+            valid=exchange.ok and counted and (bool(exchange.upstream) or not self.sees_upstream),
             exchange=exchange,
         )

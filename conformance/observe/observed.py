@@ -129,6 +129,16 @@ class Observed:
         return self.lab.exchanges
 
     @property
+    def watched(self) -> str:
+        """Over how many seconds repeated prompts were sent, and what that leaves unseen from the client's side."""
+        spans = [c.exchanges[-1].sent_at - c.exchanges[0].sent_at for c in self.lab.conversations if c.exchanges]
+        longest = max(spans, default=0.0)
+        return (
+            f"repeated prompts were observed over {longest:.{0 if longest >= 1 else 1}f} s: what changes slower than "
+            "that (the minute, the date) is not seen"
+        )
+
+    @property
     def qualified(self) -> bool:
         """True once the qualification was sent."""
         return "qualification" in self.__dict__
@@ -199,7 +209,25 @@ class Observed:
         longer = (attribution or controls) and growth > 300
         extra = Extra(tools=round(growth / self.lab.tokens_per_byte)) if longer else Extra()
         conversation = self.lab.conversation(attribution=attribution, extra=extra, scale=self.qualification.scale)
+        if self.streams_count:
+            conversation.streamed_turns = (self.plan.pairs + 1) // 2
         return Arm(name, conversation, growth, controls=controls, repeat_turns=self.plan.repeat_turns)
+
+    @property
+    def streams_count(self) -> bool:
+        """True when turns are to be streamed too, and streams report cached tokens to judge them by."""
+        return self.plan.streamed and self.streams.sdk.usage.cached is not None
+
+    @property
+    def hits_by_form(self) -> str:
+        """How many exact repeats hit to their end, plain and streamed; "" where only plain ones were sent."""
+        told = []
+        for form, streamed in (("plain", False), ("streamed", True)):
+            ones = [s for s in self.hot_repeats if s.valid and s.exchange and s.exchange.streamed is streamed]
+            warm = [is_hit(s, self.qualification.preamble_bound) and self.reaches_its_end(s) for s in ones]
+            if ones:
+                told.append(f"{sum(warm)} of {len(warm)} {form} ones hit to their end")
+        return ", ".join(told) if len(told) == 2 else ""
 
     @property
     def turns_counted(self) -> bool:

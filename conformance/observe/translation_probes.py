@@ -62,7 +62,7 @@ class TranslationProbes:
     def _send(
         self, body: Json | bytes, lab: WireLab | None = None, headers: dict[str, str] | None = None
     ) -> Translated:
-        exchange = (lab or self._lab).send_body(body, headers=headers)
+        exchange = (lab or self._lab).send_body(body, headers=headers, odd=True)
         record = last_chat(exchange)
         assert exchange.body is not None, "probes are sent raw"
         sent = read_request(self.entry.path, exchange.body)

@@ -47,7 +47,10 @@ def header(report: RunReport, *, width: int, colour: bool) -> str:
     """What will be judged, from where and for how many tokens, in a sentence; printed before the cases run."""
     page = _Page(width, colour)
     entries = " and ".join(entry.path for entry in report.entries)
-    planned = f"about {report.prompt_tokens_planned:,} prompt tokens planned ({report.budget})"
+    planned = (
+        f"about {report.requests_planned:,} requests / {report.prompt_tokens_planned:,} prompt tokens will be sent "
+        f"({report.budget})"
+    )
     if report.prompt_tokens_cap:
         planned += f", {report.prompt_tokens_cap:,} at most"
     page.line(f"judging {report.target}, model {report.model or 'of its choice'}, on {entries}; {planned}")
@@ -66,6 +69,8 @@ def summary(report: RunReport, code: ExitCode, *, width: int, colour: bool) -> s
     page.line("")
     if report.problem is not None:
         page.pair("problem", report.problem, style="bold red")
+    for why in report.withheld if code is ExitCode.INCOMPLETE else ():
+        page.pair("incomplete", why, style="bold red")
     if report.verdicts:
         page.line(wording.summary_line(report), style="bold")
     page.line(wording.exit_line(code, report.unjudged), style="bold green" if code is ExitCode.GREEN else "bold red")

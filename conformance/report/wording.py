@@ -128,6 +128,9 @@ def facts(report: RunReport) -> list[tuple[str, str]]:
     if report.requests_sent:
         tokens, requests = f"{report.prompt_tokens_sent:,}", f"{report.requests_sent:,}"
         listed.append(("sent", f"{tokens} prompt tokens in {requests} requests, {report.seconds:.1f} s"))
+    if report.engine_requests_sent:
+        tokens, requests = f"{report.engine_prompt_tokens_sent:,}", f"{report.engine_requests_sent:,}"
+        listed.append(("past the target", f"{tokens} prompt tokens in {requests} requests straight to the engine"))
     listed.append(("seed", f"{report.seed}, started {report.started}"))
     return listed + [(fact.name, fact.value) for fact in report.facts]
 

@@ -84,6 +84,8 @@ class Exchange:
     seconds: float = 0.0
     upstream: tuple[UpstreamRecord, ...] = ()
     body: bytes | None = None
+    odd: bool = False  # a gateway may refuse such a request: that is no failure of its traffic
+    sent_at: float = 0.0  # seconds since the epoch, by this machine's clock
 
     @property
     def ok(self) -> bool:

@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 
 from conformance.errors import TargetProblem, UsageProblem
-from conformance.preflight import Preflight, check_target
+from conformance.preflight import LOOKS, Preflight, check_target, nothing_arrived
 from conformance.recorder import Recorder, relay
 from conformance.servers import serve
 from conformance.verdicts import Entry
@@ -422,16 +422,19 @@ def test_the_recorder_sees_the_requests_or_a_note_says_that_it_does_not() -> Non
     engine = Gateway().app()
     with relayed(engine, through=True) as (url, recorder):
         preflight = check(url, recorder=recorder, entries=(CHAT,))
-        assert (preflight.recorder_sees, preflight.notes) == (True, ())
+        assert (preflight.recorder_sees, preflight.notes, preflight.requests) == (frozenset((CHAT,)), (), 1)
     with relayed(engine, through=False) as (url, recorder):
         preflight = check(url, recorder=recorder, entries=(CHAT,))
-        assert preflight.recorder_sees is False
-        blind = f"the recorder at {recorder.url} saw none of the suite's requests: point a channel of the gateway at it"
-        assert preflight.notes == (blind,)
+        assert (preflight.recorder_sees, preflight.requests) == (frozenset(), LOOKS)
+        assert preflight.notes == (nothing_arrived(recorder.url or "", preflight.model),)
+        assert (
+            f"no request of the target arrived at {(recorder.url or '').removeprefix('http://')}: "
+            in preflight.notes[0]
+        )
     with relayed(engine, through=True, strip=True) as (url, recorder):
         (note,) = check(url, recorder=recorder, entries=(CHAT,)).notes
-        assert note.endswith("(requests without the suite's marker that passed meanwhile: 1)")
-    assert found(Gateway()).recorder_sees is False
+        assert note.endswith("(requests without the suite's marker that passed meanwhile: 3)")
+    assert not found(Gateway()).recorder_sees
 
 
 def test_an_engine_that_is_down_behind_the_recorder_is_named() -> None:

@@ -120,10 +120,11 @@ class Layer:
     before: Callable[[Asked], Sequence[Json]] | None = None  # unrelated bodies sent upstream first
     tokenized: Callable[[Asked, list[int], Json], Json] | None = None  # a usage change that knows the prompt's tokens
     rng: random.Random = field(default_factory=lambda: random.Random(0))
+    route: Callable[[Asked], int] | None = None  # which of the upstreams a request goes to; None draws one
 
 
 class Proxy:
-    """A layer as an ASGI app; one of `upstreams` is drawn for each request."""
+    """A layer as an ASGI app; one of `upstreams` is drawn for each request, unless the layer routes it."""
 
     def __init__(self, layer: Layer, upstreams: Sequence[str]) -> None:
         self.layer = layer
@@ -180,7 +181,8 @@ class Proxy:
                 return at_once
             if orjson.dumps(asked.body) != before:
                 content = orjson.dumps(asked.body)
-        upstream = layer.rng.choice(self.upstreams)
+        routed = layer.route is not None and scope["method"] == "POST"
+        upstream = self.upstreams[layer.route(asked)] if routed and layer.route else layer.rng.choice(self.upstreams)
         if scope["method"] == "POST" and layer.before is not None:
             for other in layer.before(asked):
                 await self._send("POST", upstream + path, orjson.dumps(other), {})
@@ -272,6 +274,8 @@ class Target:
     fault: str | None = None
     strips: bool = True  # the channel's strip_anthropic_billing_header
     through_messages: bool = False  # a first gateway that speaks Anthropic Messages to a second one
+    past_recorder: bool = False  # the middle layer has the engine itself as its second upstream
+    second_gateway: bool = False  # the front layer has a second gateway, straight to the engine, as its second upstream
     recorder_first: bool = False  # with through_messages: the recorder stands between the two gateways
 
 
@@ -318,9 +322,10 @@ def judge(
     budget: Budget = Budget.QUICK,
     seed: int = 0,
     salt: str = "",
+    direct: bool = False,
     **options: Any,
 ) -> Judged:
-    """Judge a target on every rule, as the plugin does."""
+    """Judge a target on every rule, as the plugin does; `direct` names the engine without a recorder."""
     with ExitStack() as stack:
         engines = [
             stack.enter_context(serve(engine_app(engine_of(target)), grace_s=0.2)).url for _ in range(target.engines)
@@ -334,8 +339,9 @@ def judge(
         if recorder:
             listen = f"127.0.0.1:{free_port()}"
             upstream = f"http://{listen}"
+        past = [engine] if target.past_recorder else []
         if target.middle is not None:
-            upstream = stack.enter_context(serve(Proxy(target.middle, [upstream]), grace_s=0.2)).url
+            upstream = stack.enter_context(serve(Proxy(target.middle, [upstream, *past]), grace_s=0.2)).url
         if not target.recorder_first:
             upstream = url = stack.enter_context(serve(_gateway(target, upstream), grace_s=0.2)).url
         if target.through_messages:
@@ -344,10 +350,14 @@ def judge(
             )
             url = stack.enter_context(serve(gateway_app(config), grace_s=0.2)).url
         if target.front is not None:
-            url = stack.enter_context(serve(Proxy(target.front, [url]), grace_s=0.2)).url
+            urls = [url]
+            if target.second_gateway:
+                urls.append(stack.enter_context(serve(_gateway(target, engine), grace_s=0.2)).url)
+            url = stack.enter_context(serve(Proxy(target.front, urls), grace_s=0.2)).url
         merged: dict[str, Any] = {
             "target": url, "model": ALIAS, "budget": budget, "seed": seed, "pause_s": 0.0, "timeout_s": 20.0,
-            "engine": engine if recorder else None, "upstream_listen": listen, **options,
+            "longest_wait_s": 1.5,
+            "engine": engine if recorder or direct else None, "upstream_listen": listen, **options,
         }  # fmt: skip
         return judge_options(RunOptions(**merged), salt=salt)
 
