@@ -6,8 +6,9 @@ from conformance.diagnosis.content import content_differences
 from conformance.diagnosis.divergence import text_change
 from conformance.diagnosis.explain import explain
 from conformance.diagnosis.prompt import UpstreamPrompt, parse_prompt
-from conformance.judgements.verdict import Judging, evidence, last_record, upstream_prompts
+from conformance.judgements.verdict import Judging, evidence, upstream_prompts
 from conformance.observe.observed import Observed
+from conformance.observe.records import own_record
 from conformance.report.wording import change_line
 from conformance.verdicts import Change, Status, Vantage, Verdict
 from conformance.wire.exchange import Exchange
@@ -55,7 +56,7 @@ def _added(observed: Observed, exchange: Exchange, prompt: UpstreamPrompt) -> di
 
 def _cache_fields(exchange: Exchange) -> dict[str, str]:
     """The gateway's own values of fields that decide what may be shared."""
-    record = last_record(exchange)
+    record = own_record(exchange)
     body = record.json if record is not None else None
     if not isinstance(body, dict):
         return {}

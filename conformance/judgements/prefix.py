@@ -11,8 +11,9 @@ from conformance.diagnosis.prompt import Dialect, UpstreamPrompt
 from conformance.errors import SendingStopped
 from conformance.evidence.conversation import Sent
 from conformance.evidence.hotpair import Arm
-from conformance.judgements.verdict import Judging, evidence, last_record, upstream_prompts
+from conformance.judgements.verdict import Judging, evidence, upstream_prompts
 from conformance.observe.observed import Observed
+from conformance.observe.records import own_record
 from conformance.report.wording import change_line
 from conformance.verdicts import Change, Status, Table, Vantage, Verdict
 from conformance.wire.exchange import Exchange
@@ -205,7 +206,7 @@ def identical_requests_give_identical_bodies(observed: Observed) -> Verdict:
     """PFX-14: one client body, sent again and again, is one upstream body."""
     judging = Judging("PFX-14", observed.entry, Vantage.UPSTREAM)
     exchanges = observed.identical
-    bodies = [record.body for e in exchanges if (record := last_record(e)) is not None]
+    bodies = [record.body for e in exchanges if (record := own_record(e)) is not None]
     if len(bodies) < len(exchanges) // 2:
         return judging.undecided(
             f"only {len(bodies)} of {len(exchanges)} identical requests reached the recorder (a response cache?)",

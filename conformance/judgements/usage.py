@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from conformance.evidence.conversation import Sent
-from conformance.judgements.verdict import Judging, evidence, last_record, usage_upstream
+from conformance.judgements.verdict import Judging, evidence, usage_upstream
 from conformance.observe.observed import DialectPair, Observed
+from conformance.observe.records import matching_records, own_record
 from conformance.verdicts import Cell, Entry, Status, Table, Vantage, Verdict
 from conformance.wire.exchange import Exchange
 from conformance.wire.upstream_usage import upstream_usage
@@ -21,7 +22,7 @@ def adds_up_to_upstream(observed: Observed) -> Verdict:
     wrong: list[Exchange] = []
     judged = 0
     for exchange in observed.exchanges:
-        record = last_record(exchange)
+        record = own_record(exchange)
         if not exchange.ok or record is None:
             continue
         truth = upstream_usage(record)
@@ -205,7 +206,7 @@ def _dialects_agree(observed: Observed, judging: Judging, n: int, table: Table) 
         )
     if ours is None or theirs is None:
         return judging.passes(f"{agreed}; the text-only pair could not be compared", n, tables=(table,))
-    records = last_record(pair.messages), last_record(pair.chat)
+    records = own_record(pair.messages), own_record(pair.chat)
     same_upstream = None not in records and _messages_of(records[0]) == _messages_of(records[1])
     if same_upstream:
         slack = observed.thresholds.usage.total_slack(theirs)

@@ -8,9 +8,10 @@ from dataclasses import replace
 from conformance.diagnosis.prompt import UpstreamPrompt, parse_prompt
 from conformance.evidence.qualify import CacheState
 from conformance.observe.observed import Observed
+from conformance.observe.records import own_record
 from conformance.report.excerpts import excerpt
 from conformance.verdicts import Change, Entry, Excerpt, Status, Table, Vantage, Verdict
-from conformance.wire.exchange import Exchange, UpstreamRecord, Usage
+from conformance.wire.exchange import Exchange, Usage
 from conformance.wire.upstream_usage import upstream_usage
 
 
@@ -33,10 +34,11 @@ class Judging:
         ruled_out: Sequence[str] = (),
         change: Change | None = None,
         excerpts: Sequence[Excerpt] = (),
+        cost: str = "",
     ) -> Verdict:
         return Verdict(
             rule=self.rule, entry=self.entry, status=status, reason=reason, vantage=self.vantage, n=n, code=code,
-            tables=tuple(tables), ruled_out=tuple(ruled_out), change=change, excerpts=tuple(excerpts),
+            tables=tuple(tables), ruled_out=tuple(ruled_out), change=change, excerpts=tuple(excerpts), cost=cost,
         )  # fmt: skip
 
     def passes(self, reason: str, n: int, *, tables: Sequence[Table] = ()) -> Verdict:
@@ -102,28 +104,23 @@ def upstream_only(rule: str, observed: Observed, judgement: Callable[[Observed],
 
 
 def upstream_prompts(exchanges: Sequence[Exchange]) -> list[tuple[Exchange, UpstreamPrompt]]:
-    """Each exchange that reached the recorder, with the last prompt the gateway sent for it."""
+    """Each exchange that reached the recorder, with the prompt the gateway sent for it."""
     found = []
     for exchange in exchanges:
-        record = last_record(exchange)
+        record = own_record(exchange)
         prompt = parse_prompt(record.path, record.json) if record is not None else None
         if prompt is not None:
             found.append((exchange, prompt))
     return found
 
 
-def last_record(exchange: Exchange) -> UpstreamRecord | None:
-    """The upstream request an answer came from: the last one, where a gateway tried more than once."""
-    chats = [r for r in exchange.upstream if r.path.rstrip("/").endswith(("/chat/completions", "/messages"))]
-    return chats[-1] if chats else None
-
-
 def usage_upstream(exchange: Exchange) -> Usage:
     """What the engine reported for this exchange; empty where no recorder saw it."""
-    record = last_record(exchange)
+    record = own_record(exchange)
     return upstream_usage(record) if record is not None else Usage()
 
 
 def evidence(title: str, exchange: Exchange, observed: Observed) -> Excerpt:
     """Request and answer of an exchange as a report may show them."""
-    return excerpt(title, exchange, own=observed.own_text)
+    upstream = own_record(exchange) or next(reversed(exchange.upstream), None)
+    return excerpt(title, exchange, upstream, own=observed.own_text)

@@ -17,6 +17,7 @@ from conformance.observe.lab import WireConversation, WireLab
 from conformance.observe.plan import IDENTICAL_REQUESTS, Plan
 from conformance.observe.translation_probes import TranslationProbes
 from conformance.verdicts import Entry
+from conformance.wire.answers import Answer
 from conformance.wire.exchange import Exchange
 
 _JOINED_FROM = 24
@@ -45,6 +46,7 @@ class Streams:
     raw: Exchange  # streamed, events verbatim; a chat client that asks for usage
     sdk: Exchange  # streamed, accumulated by the official SDK
     unasked: Exchange | None  # chat only: streamed by a client that does not ask for usage
+    replayed: Answer | None = None  # Messages only: what the official SDK accumulates from the very bytes of `raw`
 
     @property
     def repeat_themselves(self) -> bool:
@@ -346,7 +348,8 @@ class Observed:
         plain = self.lab.send(session)
         if self.entry is Entry.MESSAGES:
             raw = self.lab.send(session, stream=True, via="raw")
-            return Streams(cold, plain, raw, self.lab.send(session, stream=True), None)
+            again = self.lab.send(session, stream=True)
+            return Streams(cold, plain, raw, again, None, self.lab.wire.replay(raw.response_body))
         asked = {**session.body(), "stream_options": {"include_usage": True}}
         return Streams(
             cold,

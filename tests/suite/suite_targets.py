@@ -117,7 +117,8 @@ class Layer:
     retries: int = 0
     delay_s: float = 0.0
     beside: Callable[[Asked], Json] | None = None  # an unrelated body sent upstream at the same time
-    before: Callable[[Asked], Sequence[Json]] | None = None  # unrelated bodies sent upstream first
+    before: Callable[[Asked], Sequence[Json]] | None = None  # other bodies sent upstream first
+    after: Callable[[Asked], Sequence[Json]] | None = None  # other bodies sent upstream when the answer is there
     tokenized: Callable[[Asked, list[int], Json], Json] | None = None  # a usage change that knows the prompt's tokens
     rng: random.Random = field(default_factory=lambda: random.Random(0))
 
@@ -175,6 +176,9 @@ class Proxy:
         if scope["method"] == "POST" and layer.beside is not None:
             work.append(self._send("POST", upstream + path, orjson.dumps(layer.beside(asked)), {}))
         reply = (await asyncio.gather(*work))[0]
+        if scope["method"] == "POST" and layer.after is not None:
+            for other in layer.after(asked):
+                await self._send("POST", upstream + path, orjson.dumps(other), {})
         for _ in range(layer.retries):
             if reply.status >= 500:
                 reply = await self._send(scope["method"], upstream + path, content, headers)
@@ -299,9 +303,16 @@ def free_port() -> int:
 
 
 def judge(
-    target: Target, *, recorder: bool, budget: Budget = Budget.QUICK, seed: int = 0, salt: str = "", **options: Any
+    target: Target,
+    *,
+    recorder: bool,
+    direct: bool = False,
+    budget: Budget = Budget.QUICK,
+    seed: int = 0,
+    salt: str = "",
+    **options: Any,
 ) -> Judged:
-    """Judge a target on every rule, as the plugin does."""
+    """Judge a target on every rule, as the plugin does; `direct` names the engine without a recorder in front."""
     with ExitStack() as stack:
         engines = [
             stack.enter_context(serve(engine_app(engine_of(target)), grace_s=0.2)).url for _ in range(target.engines)
@@ -328,7 +339,7 @@ def judge(
             url = stack.enter_context(serve(Proxy(target.front, [url]), grace_s=0.2)).url
         merged: dict[str, Any] = {
             "target": url, "model": ALIAS, "budget": budget, "seed": seed, "pause_s": 0.0, "timeout_s": 20.0,
-            "engine": engine if recorder else None, "upstream_listen": listen, **options,
+            "engine": engine if recorder or direct else None, "upstream_listen": listen, **options,
         }  # fmt: skip
         return judge_options(RunOptions(**merged), salt=salt)
 
