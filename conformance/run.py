@@ -30,6 +30,7 @@ from conformance.verdicts import (
     ExitCode,
     Fact,
     RunReport,
+    Status,
     Vantage,
     Verdict,
     by_rule,
@@ -237,16 +238,20 @@ class Run:
         """Families that are not green whatever was judged.
 
         All of them when the target kept failing until the breaker stopped the run; the cache family when identical
-        prompts never hit, when a response cache answers for the engine, or when no conversation was seen to grow.
+        prompts never hit, when a response cache answers for the engine, or when no conversation was seen to grow; and
+        any with a finding that could not be laid at the gateway's door.
         """
         if self._preflight is None:
             return ()
         if self._wire is not None and self._wire.breaker.reason is not None:
             return self._families
         states = {o.cache_state for o in self._observed.values() if o.qualified}
+        found = {FAMILY_OF[v.rule] for v in self.verdicts if v.status is Status.INCONCLUSIVE and v.code}
         if states & {CacheState.NONE_SEEN, CacheState.RESPONSE_CACHE}:
-            return ("cache",)
-        return ("cache",) if any(self._growth_unjudged(entry) for entry in self.entries) else ()
+            found.add("cache")
+        if any(self._growth_unjudged(entry) for entry in self.entries):
+            found.add("cache")
+        return tuple(family for family in self._families if family in found)
 
     def _growth_unjudged(self, entry: Entry) -> bool:
         """True when rules on a growing conversation were asked for and none could be judged on this entry.
@@ -268,7 +273,7 @@ class Run:
             dialects=lambda: self.dialects,
             pause_s=self.options.pause_s if self.options.target else 0.0,
             needs=self._needs_recorder,
-            engine_lab=self._engine_lab,
+            engine_lab=lambda: self._direct_lab,
             native_lab=self._native_lab,
             other=lambda: self._other(entry),
         )
@@ -293,7 +298,8 @@ class Run:
         )
         return self._lab(Entry.MESSAGES, wire, sees_upstream=self.sees_upstream)
 
-    def _engine_lab(self) -> WireLab | None:
+    @cached_property
+    def _direct_lab(self) -> WireLab | None:
         """Conversations straight to the engine: None without `--engine`, or where it cannot be spoken to."""
         url = self.options.engine
         if url is None:
@@ -349,7 +355,9 @@ class Run:
             for _ in range(observed.qualification.warm_send - 1):
                 observed.lab.send_body(body, via="sdk")
             answers.append(observed.lab.send_body(body, via="sdk"))
-        return DialectPair(*answers)
+        lab = None if self.sees_upstream else self._direct_lab
+        direct = lab.send_body(bodies[1], via="sdk") if lab is not None else None
+        return DialectPair(answers[0], answers[1], direct)
 
     def _facts(self) -> tuple[Fact, ...]:
         facts = [Fact(name="note", value=note) for note in self._checked.notes]

@@ -119,9 +119,10 @@ class Verdict:
     """What the suite says of one rule on one entry.
 
     `n` is the number of client requests whose observation the judgement used. `code` is a short stable word for
-    the way it failed (for baselines); empty unless failed or warned. `root` is the id of the rule whose failure
-    explains this one: then this verdict is a consequence. `cost` is what it costs behind this target, where that is
-    not what the rule says of every target.
+    the way it failed (for baselines); empty unless failed or warned, or inconclusive because a finding cannot be laid
+    at the gateway's door: its family is then not green. `root` is the id of the rule whose failure explains this one:
+    then this verdict is a consequence. `cost` is what it costs behind this target, where that is not what the rule says
+    of every target.
     """
 
     rule: str

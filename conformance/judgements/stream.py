@@ -54,13 +54,14 @@ def valid_event_sequence(observed: Observed) -> Verdict:
             excerpts=(evidence("stream", raw, observed),),
         )
     if not sdk.ok:
-        return judging.undecided(f"one stream is in order, another broke off: {sdk.error}", 2)
+        return judging.withholds(f"one stream is in order, another broke off: {sdk.error}", 2, code="broken-once")
     others = (streams.cold, streams.plain, sdk)
     if sent is None and not _has_block(raw.events) and any(e.text or e.tool_calls for e in others):
-        return judging.undecided(
+        return judging.withholds(
             "the stream is in order but carries no content, where another answer to the same request does: the model "
             "may have ended at once; a recorder would tell",
             2,
+            code="no-content",
             tables=(order,),
         )
     strangers = sum(_type(e) not in _TYPES and not isinstance(e.data, Mapping) for e in raw.events)
@@ -77,7 +78,9 @@ def _upstream_trouble(judging: Judging, streams: Streams) -> Verdict | None:
     if record is None:
         if _broke_off(sdk) or (sdk.error or "").startswith("error event"):
             return None
-        return judging.undecided(f"one of two streams failed, which the upstream may have caused: {raw.error}", 2)
+        return judging.withholds(
+            f"one of two streams failed, which the upstream may have caused: {raw.error}", 2, code="broken-once"
+        )
     answer = upstream_answer(record)
     if record.status == 200 and record.complete and answer.error is None:
         return None
@@ -201,7 +204,11 @@ def last_delta_tells_all(observed: Observed) -> Verdict:
     raw, plain = streams.raw, streams.plain
     if not raw.ok or not plain.ok:
         return judging.undecided(f"no pair of answers to compare: {raw.error or plain.error}", 2)
-    deltas = [u for e in raw.events if _type(e) == "message_delta" and isinstance(u := object_of(e.data).get("usage"), Mapping)]
+    deltas = [
+        u
+        for e in raw.events
+        if _type(e) == "message_delta" and isinstance(u := object_of(e.data).get("usage"), Mapping)
+    ]
     start, final = _start_usage(raw.events), _final_usage(raw.events)
     rows = tuple(
         (f, _cell(start.get(f)), *(_cell(d.get(f)) for d in deltas[-2:]), _cell(plain.usage.raw.get(f)))
@@ -233,9 +240,10 @@ def last_delta_tells_all(observed: Observed) -> Verdict:
     if truth is None:
         return judging.undecided("the plain answer reports no prompt tokens", 2, tables=(table,))
     if abs(total - truth) > rules.total_slack(truth):
+        told = f"with {total:,}" if any(final.get(f) is not None for f in _PROMPT_FIELDS) else "without any"
         return judging.says(
             Status.FAIL,
-            f"the stream ends with {total:,} prompt tokens, the plain answer says {truth:,}",
+            f"the stream ends {told} prompt tokens, the plain answer says {truth:,}",
             2,
             code="end-incomplete",
             tables=(table,),
@@ -245,7 +253,7 @@ def last_delta_tells_all(observed: Observed) -> Verdict:
     if streams.repeat_themselves and whole is not None and abs(output - whole) > rules.output_slack(whole):
         return judging.says(
             Status.FAIL,
-            f"the stream ends with {output} output tokens, the plain answer with the same text says {whole}",
+            f"the stream ends with {output or 'no'} output tokens, the plain answer with the same text says {whole}",
             2,
             code="end-incomplete",
             tables=(table,),

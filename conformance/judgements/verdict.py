@@ -47,6 +47,12 @@ class Judging:
     def undecided(self, reason: str, n: int = 0, *, tables: Sequence[Table] = ()) -> Verdict:
         return self.says(Status.INCONCLUSIVE, reason, n, tables=tables)
 
+    def withholds(
+        self, reason: str, n: int, *, code: str, tables: Sequence[Table] = (), ruled_out: Sequence[str] = ()
+    ) -> Verdict:
+        """A finding that may not be the gateway's: no failure, and no reason to be green."""
+        return self.says(Status.INCONCLUSIVE, reason, n, code=code, tables=tables, ruled_out=ruled_out)
+
     def not_run(self, reason: str) -> Verdict:
         return self.says(Status.NOT_RUN, reason, 0)
 
@@ -64,6 +70,8 @@ def cache_evidence_missing(observed: Observed, judging: Judging) -> Verdict | No
         return judging.undecided(
             f"{len(failed)} of {n // 2} probe requests failed: {failed[0].error}", n, tables=tables
         )
+    if all(p.first.prompt is None for p in qualification.probes):
+        return judging.undecided("no answer reports prompt tokens: usage is missing (see USE-01)", n, tables=tables)
     if not qualification.all_counted:
         dropped = ", ".join(f"the {name}" for name, seen in qualification.counted.items() if not seen)
         return judging.undecided(

@@ -64,10 +64,14 @@ class Streams:
 
 @dataclass(frozen=True)
 class DialectPair:
-    """The same text-only conversation on both entries, each sent twice; the second answers."""
+    """The same text-only conversation on both entries, each sent twice; the second answers.
+
+    `direct` is the chat form sent straight to the engine, where that can be done and no recorder sees its own count.
+    """
 
     messages: Exchange
     chat: Exchange
+    direct: Exchange | None = None
 
 
 @dataclass(frozen=True)

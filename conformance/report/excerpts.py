@@ -9,9 +9,7 @@ from conformance.verdicts import Excerpt
 from conformance.wire.exchange import Exchange, UpstreamRecord
 
 
-def excerpt(
-    title: str, exchange: Exchange, upstream: UpstreamRecord | None, *, own: Callable[[str], bool]
-) -> Excerpt:
+def excerpt(title: str, exchange: Exchange, upstream: UpstreamRecord | None, *, own: Callable[[str], bool]) -> Excerpt:
     """The request and answer of `exchange`, and what a recorder saw of it upstream, if one did."""
     return Excerpt(
         title=title,

@@ -113,7 +113,9 @@ def record(body: Json, said: str = "It is.", prompt: int = 100, status: int = 20
 
 
 def exchange(*records: UpstreamRecord, text: str = "It is.", **more: Any) -> Exchange:
-    return Exchange(entry=Entry.MESSAGES, request=REQUEST, streamed=False, status=200, text=text, upstream=records, **more)
+    return Exchange(
+        entry=Entry.MESSAGES, request=REQUEST, streamed=False, status=200, text=text, upstream=records, **more
+    )
 
 
 OWN = record(CHAT)
@@ -136,7 +138,7 @@ GUARDED = record(GUARD, said="safe", prompt=9)
         pytest.param([GUARDED], None, id="a guardrail and no request: answered from elsewhere"),
         pytest.param([record(GUARD)], record(GUARD), id="all but the question is lost, and answered"),
         pytest.param([record(HALF), GUARDED], record(HALF), id="what holds most, though not all"),
-        pytest.param([record(HALF), record(CHAT, said="No.")], None, id="the answer is another's than the fullest one's"),
+        pytest.param([record(HALF), record(CHAT, said="No.")], None, id="the fullest one's answer is another"),
         pytest.param([], None, id="none"),
     ],
 )  # fmt: skip
@@ -149,4 +151,4 @@ def test_the_usage_decides_between_answers_alike() -> None:
     usage = Usage(prompt=100, output=3)
     assert own_record(exchange(OWN, twin, usage=usage)) == OWN
     assert own_record(exchange(twin, OWN, usage=usage)) == OWN
-    assert set(r.body for r in matching_records(exchange(twin, OWN, GUARDED, usage=usage))) == {twin.body, OWN.body}
+    assert {r.body for r in matching_records(exchange(twin, OWN, GUARDED, usage=usage))} == {twin.body, OWN.body}
