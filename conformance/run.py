@@ -15,7 +15,8 @@ from conformance.errors import SuiteProblem, TargetProblem, UsageProblem
 from conformance.evidence.qualify import CacheState
 from conformance.evidence.thresholds import THRESHOLDS
 from conformance.observe.lab import Salts, WireLab
-from conformance.observe.observed import DialectPair, Observed
+from conformance.observe.observations import DialectPair
+from conformance.observe.observed import Observed
 from conformance.observe.plan import Plan, plan_for
 from conformance.options import RunOptions
 from conformance.pair import ALIAS, NATIVE_MODEL, check_fault, embedded_pair, engine_config

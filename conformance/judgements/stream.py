@@ -9,7 +9,8 @@ from typing import Any
 
 from conformance.diagnosis.prompt import Dialect, parse_prompt
 from conformance.judgements.verdict import Judging, evidence
-from conformance.observe.observed import Observed, Streams
+from conformance.observe.observations import Streams
+from conformance.observe.observed import Observed
 from conformance.observe.records import own_record
 from conformance.verdicts import Status, Table, Vantage, Verdict
 from conformance.wire.answers import object_of

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from conformance.evidence.conversation import Sent
 from conformance.judgements.verdict import Judging, evidence, usage_upstream
-from conformance.observe.observed import DialectPair, Observed
+from conformance.observe.observations import DialectPair
+from conformance.observe.observed import Observed
 from conformance.observe.records import matching_records, own_record
 from conformance.verdicts import Cell, Entry, Status, Table, Vantage, Verdict
 from conformance.wire.exchange import Exchange, Usage

@@ -5,7 +5,8 @@ from __future__ import annotations
 from conformance.evidence.conversation import Sent
 from conformance.judgements.usage import cached_moves_total, dialect_table, repeat_pairs
 from conformance.judgements.verdict import Judging
-from conformance.observe.observed import DialectPair, Observed
+from conformance.observe.observations import DialectPair
+from conformance.observe.observed import Observed
 from conformance.verdicts import Status, Table, Vantage, Verdict
 
 _NEEDS = "needs a recorder (--upstream-listen), or the chat entry to compare with"

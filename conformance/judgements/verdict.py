@@ -14,6 +14,9 @@ from conformance.verdicts import Change, Entry, Excerpt, Status, Table, Vantage,
 from conformance.wire.exchange import Exchange, Usage
 from conformance.wire.upstream_usage import upstream_usage
 
+NOT_TOLD_APART = "gateway or engine not told apart: give --upstream-listen, or --engine for a direct arm"
+"""Why a finding by counts alone accuses nobody."""
+
 
 class Judging:
     """Makes the verdicts of one rule on one entry."""
