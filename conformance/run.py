@@ -39,6 +39,8 @@ from conformance.verdicts import (
     unjudged_families,
 )
 from conformance.wire.client import Wire
+from conformance.wire.endpoint import base_url
+from conformance.wire.engine_version import VllmVersion, vllm_version
 from conformance.wire.exchange import Exchange
 
 CAP_FACTOR = 2.0
@@ -277,6 +279,7 @@ class Run:
             engine_lab=lambda: self._direct_lab,
             native_lab=self._native_lab,
             other=lambda: self._other(entry),
+            engine=lambda: self._engine_version,
         )
 
     def _other(self, entry: Entry) -> Observed | None:
@@ -298,6 +301,10 @@ class Run:
             )
         )
         return self._lab(Entry.MESSAGES, wire, sees_upstream=self.sees_upstream)
+
+    @cached_property
+    def _engine_version(self) -> VllmVersion | None:
+        return vllm_version(base_url(self.options.engine)[0]) if self.options.engine is not None else None
 
     @cached_property
     def _direct_lab(self) -> WireLab | None:

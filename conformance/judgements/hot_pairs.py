@@ -9,6 +9,11 @@ from conformance.observe.observations import Arms, ToolArms
 from conformance.observe.observed import Observed
 from conformance.verdicts import Status, Table, Vantage, Verdict
 
+_UNKNOWN_ENGINE = (
+    "whether it is forwarded is not seen: vLLM 0.32 and later drop the block themselves, and without --engine it is not "
+    "known what answers"
+)
+
 
 def prefix_kept(observed: Observed) -> Verdict:
     """PFX-01 by cached counts: new turns keep what their hot repeat had; controls show what goes cold by itself."""
@@ -61,7 +66,16 @@ def attribution_kept_out(observed: Observed) -> Verdict:
         return missing
     loss, reason, n, tables = _attribution_loss(observed, arms)
     if loss is Loss.KEPT:
-        return judging.passes(f"{reason} (vLLM 0.32 and later drop the block themselves)", n, tables=tables)
+        engine = observed.engine
+        if engine is not None and engine.strips_attribution:
+            return judging.undecided(
+                f"{reason}; but vLLM {engine.name} drops the block itself before it renders the prompt, so that counts "
+                "cannot tell whether the gateway forwards it: needs a recorder (--upstream-listen)",
+                n,
+                tables=tables,
+            )
+        known = f"vLLM {engine.name} does not drop the block itself" if engine is not None else _UNKNOWN_ENGINE
+        return judging.passes(f"{reason} ({known})", n, tables=tables)
     if loss is not Loss.LOST:
         return judging.undecided(reason, n, tables=tables)
     again, second, more, more_tables = _attribution_loss(observed, observed.confirmation)

@@ -83,7 +83,7 @@ def not_pinned(observed: Observed) -> Verdict:
 
 
 def _open(code: str, observed: Observed) -> str:
-    """The code of a finding that leaves the cache family open; a recorder has cleared the gateway of it, counts have not."""
+    """The code of a finding that leaves its family open: a recorder has cleared the gateway of it, counts have not."""
     return "" if observed.sees_upstream else code
 
 

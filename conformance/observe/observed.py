@@ -18,6 +18,7 @@ from conformance.observe.observations import Arms, DialectPair, Streams, ToolArm
 from conformance.observe.plan import IDENTICAL_REQUESTS, Plan
 from conformance.observe.translation_probes import TranslationProbes
 from conformance.verdicts import Entry
+from conformance.wire.engine_version import VllmVersion
 from conformance.wire.exchange import Exchange
 
 _JOINED_FROM = 24
@@ -41,6 +42,7 @@ class Observed:
         engine_lab: Callable[[], WireLab | None] = lambda: None,
         native_lab: Callable[[], WireLab | None] = lambda: None,
         other: Callable[[], Observed | None] = lambda: None,
+        engine: Callable[[], VllmVersion | None] = lambda: None,
     ) -> None:
         self.entry = entry
         self.lab = lab
@@ -51,6 +53,7 @@ class Observed:
         self.needs_recorder = needs
         self._native_lab = native_lab
         self._other = other
+        self._engine = engine
         self._rng = rng
         self._dialects = dialects
         self._arms: Arms | None = None
@@ -322,6 +325,11 @@ class Observed:
     def other(self) -> Observed | None:
         """The target's other entry, if it has one."""
         return self._other()
+
+    @property
+    def engine(self) -> VllmVersion | None:
+        """Which vLLM is behind the target, where `--engine` names one that says so."""
+        return self._engine()
 
     @property
     def dialects(self) -> DialectPair | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
+import re
 import socket
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from contextlib import ExitStack
@@ -209,6 +210,30 @@ class Proxy:
         return Reply(response.status_code, told, response.content)
 
 
+class Vllm(Proxy):
+    """An engine that says which vLLM it is and treats the attribution line as that release does."""
+
+    def __init__(self, version: str, engine: str) -> None:
+        release = tuple(int(n) for n in version.split(".")[:2])
+        super().__init__(Layer(request=_without_attribution if release >= (0, 32) else None), [engine])
+        self.version = version
+
+    async def _reply(self, scope: Scope, content: bytes) -> Reply:
+        if scope["path"] == "/version":
+            return json_reply({"version": self.version})
+        reply = await super()._reply(scope, content)
+        if scope["path"] == "/v1/models":
+            value = orjson.loads(reply.body)
+            reply.body = orjson.dumps({**value, "data": [{**m, "owned_by": "vllm"} for m in value["data"]]})
+        return reply
+
+
+def _without_attribution(asked: Asked) -> None:
+    for message in asked.body.get("messages", ()):
+        if message["role"] == "system" and isinstance(message["content"], str):
+            message["content"] = re.sub(r"x-anthropic-billing-header:[^\n]*?cch=\w+;", "", message["content"])
+
+
 def rewrite_usage(asked: Asked, reply: Reply, change: UsageChange) -> None:
     """Replace every usage object of an answer; None takes it out of a stream and leaves null in a plain answer."""
 
@@ -263,6 +288,7 @@ class Target:
     fault: str | None = None
     strips: bool = True  # the channel's strip_anthropic_billing_header
     through_messages: bool = False  # a first gateway that speaks Anthropic Messages to a second one
+    vllm: str = ""  # the engine calls itself this vLLM, and from 0.32 on drops the attribution line as that does
     recorder_first: bool = False  # with through_messages: the recorder stands between the two gateways
 
 
@@ -318,6 +344,9 @@ def judge(
             stack.enter_context(serve(engine_app(engine_of(target)), grace_s=0.2)).url for _ in range(target.engines)
         ]
         engine = engines[0]
+        if target.vllm:
+            engine = stack.enter_context(serve(Vllm(target.vllm, engine), grace_s=0.2)).url
+            engines = [engine]
         if target.back is not None or len(engines) > 1:
             engine = stack.enter_context(serve(Proxy(target.back or Layer(), engines), grace_s=0.2)).url
         if target.recorder_first:

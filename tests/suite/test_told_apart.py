@@ -14,7 +14,7 @@ from conformance.verdicts import Entry, ExitCode, Status
 
 
 def counts_messages(asked: Asked) -> None:
-    """The number of messages at the head of the system text: repeats hit, each new turn starts anew behind the tools."""
+    """The number of messages at the head of the system text: repeats hit, new turns start anew behind the tools."""
     for message in asked.body["messages"]:
         if message["role"] == "system":
             message["content"] = f"{len(asked.body['messages'])} messages so far.\n{message['content']}"
