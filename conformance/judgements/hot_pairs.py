@@ -10,8 +10,8 @@ from conformance.observe.observed import Observed
 from conformance.verdicts import Status, Table, Vantage, Verdict
 
 _UNKNOWN_ENGINE = (
-    "whether it is forwarded is not seen: vLLM 0.32 and later drop the block themselves, and without --engine it is not "
-    "known what answers"
+    "whether it is forwarded is not seen: vLLM 0.32 and later drop the block themselves, and without --engine it is "
+    "not known what answers"
 )
 
 

@@ -1,4 +1,4 @@
-"""Which vLLM answers at an engine's URL, where it says so: some releases change what a prompt is before they render it."""
+"""Which vLLM answers at an engine's URL, where it says so: some releases change a prompt before they render it."""
 
 from __future__ import annotations
 
