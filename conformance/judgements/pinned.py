@@ -175,7 +175,7 @@ def _invented(observed: Observed, judging: Judging, high: list[Sent], limit: flo
         novel = [s for s in observed.novel if s.valid]
         n += 2 * len(novel)
         again = sum((s.cached or 0) > limit for s in novel)
-        if again < 2:
+        if not again:  # no honest count of such a prompt can be above that limit, in any cache
             return judging.withholds(
                 f"{found}; {again} of {len(novel)} prompts without one known line do: the engine may reuse text "
                 "wherever it stands",

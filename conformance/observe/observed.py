@@ -256,7 +256,7 @@ class Observed:
     @cached_property
     def novel(self) -> tuple[Sent, ...]:
         """Prompts of which nobody sent a line before; sent only when fresh prompts report hits."""
-        return novel_prompts(self.lab, 2 * self.qualification.probes[0].content_bytes)
+        return novel_prompts(self.lab, self.qualification.probes[0].content_bytes)
 
     @cached_property
     def tool_arms(self) -> ToolArms:
