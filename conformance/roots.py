@@ -29,7 +29,9 @@ EXPLAINED_BY: dict[str, tuple[str, ...]] = {
 """Rule id -> rules whose failure on the same entry explains its own, the likeliest first."""
 
 OWN_ROOTS: dict[str, frozenset[str]] = {
-    "USE-01": frozenset(("sum-wrong", "cache-read-wrong", "cached-counted-wrong", "total-ignores-prompt")),
+    "USE-01": frozenset(
+        ("sum-wrong", "cache-read-wrong", "cached-counted-wrong", "total-ignores-prompt", "usage-missing")
+    ),
     "CNT-01": frozenset(("fails", "no-count")),
 }
 """Rule id -> codes of failures that nothing in `EXPLAINED_BY` explains: they are wrong by themselves."""

@@ -16,7 +16,8 @@ from conformance.errors import SuiteProblem, TargetProblem, UsageProblem
 from conformance.evidence.thresholds import THRESHOLDS
 from conformance.facts import facts_of
 from conformance.observe.lab import Salts, WireLab
-from conformance.observe.observed import DialectPair, Observed
+from conformance.observe.observations import DialectPair
+from conformance.observe.observed import Observed
 from conformance.observe.plan import Plan, plan_for
 from conformance.observe.scripted import ScriptedUpstream, hello
 from conformance.observe.usage_scripts import NOT_WHEN_QUICK
@@ -42,6 +43,8 @@ from conformance.verdicts import (
     unjudged_families,
 )
 from conformance.wire.client import Wire
+from conformance.wire.endpoint import base_url
+from conformance.wire.engine_version import VllmVersion, vllm_version
 from conformance.wire.exchange import Exchange
 from conformance.wires import Wires
 
@@ -319,9 +322,10 @@ class Run:
             dialects=lambda: self.dialects,
             pause_s=self.options.pause_s if self.options.target else 0.0,
             needs=self._blind(entry) or NEEDS_RECORDER,
-            engine_lab=self._engine_lab,
+            engine_lab=lambda: self._direct_lab,
             native_lab=self._native_lab,
             other=lambda: self._other(entry),
+            engine=lambda: self._engine_version,
             scripted=self._scripted(entry),
             patience_s=PATIENCE_S if self.options.target else 1.0,
         )
@@ -344,7 +348,12 @@ class Run:
         wire = self._wires.native(self._checked, self._recorder)
         return self._lab(Entry.MESSAGES, wire, sees_upstream=True)
 
-    def _engine_lab(self) -> WireLab | None:
+    @cached_property
+    def _engine_version(self) -> VllmVersion | None:
+        return vllm_version(base_url(self.options.engine)[0]) if self.options.engine is not None else None
+
+    @cached_property
+    def _direct_lab(self) -> WireLab | None:
         """Conversations straight to the engine: None without `--engine`, or where it cannot be spoken to."""
         wire = self._wires.engine(self.salts.marker)
         if wire is None:
@@ -376,7 +385,9 @@ class Run:
             for _ in range(observed.qualification.warm_send - 1):
                 observed.lab.send_body(body, via="sdk")
             answers.append(observed.lab.send_body(body, via="sdk"))
-        return DialectPair(*answers)
+        lab = None if self.sees_upstream else self._direct_lab
+        direct = lab.send_body(bodies[1], via="sdk") if lab is not None else None
+        return DialectPair(answers[0], answers[1], direct)
 
     def _facts(self, checked: Preflight) -> tuple[Fact, ...]:
         recorder = [f"scripted answers only: what {NEEDS_ENGINE} is not run"] if self.scripted_only else []

@@ -119,8 +119,10 @@ class Verdict:
     """What the suite says of one rule on one entry.
 
     `n` is the number of client requests whose observation the judgement used. `code` is a short stable word for
-    the way it failed (for baselines); empty unless failed or warned. `root` is the id of the rule whose failure
-    explains this one: then this verdict is a consequence.
+    the way it failed (for baselines); empty unless failed or warned, or inconclusive because a finding cannot be laid
+    at the gateway's door: its family is then not green. `root` is the id of the rule whose failure explains this one:
+    then this verdict is a consequence. `cost` is what it costs behind this target, where that is not what the rule says
+    of every target.
     """
 
     rule: str
@@ -135,6 +137,7 @@ class Verdict:
     ruled_out: tuple[str, ...] = ()
     change: Change | None = None
     excerpts: tuple[Excerpt, ...] = ()
+    cost: str = ""
 
     def because_of(self, root: str) -> Verdict:
         """The same verdict, marked as a consequence of `root`."""
@@ -155,6 +158,12 @@ class RuleResult:
     @property
     def n(self) -> int:
         return sum(v.n for v in self.verdicts)
+
+    @property
+    def cost(self) -> str:
+        """What its failure costs behind this target; empty where the rule's own words hold."""
+        told = [v.cost for v in self.verdicts if v.status in (Status.FAIL, Status.WARN)]
+        return told[0] if told and all(told) else ""
 
     @property
     def root(self) -> str | None:

@@ -146,7 +146,9 @@ def one_run(noise: Noise, seed: int, rules: Sequence[str], disturb: Disturb | No
     """Judge one target once: rule id -> what was said of it."""
     rng = random.Random(f"{noise.name}/{seed}")
     plan = replace(plan_for(noise.budget, sees_upstream=False), streamed=False)  # token ids know no streams
-    lab = SimulatedLab(noise.server(rng), f"{noise.name}/{seed}", plan.base_bytes, noise.shape, disturb)
+    server = noise.server(rng)
+    lab = SimulatedLab(server, f"{noise.name}/{seed}", plan.base_bytes, noise.shape, disturb)
+    engine = SimulatedLab(server, f"{noise.name}/{seed}/direct", plan.base_bytes, noise.shape)
     observed = Observed(
         entry=Entry.MESSAGES,
         lab=cast(WireLab, lab),  # has what client evidence asks of a lab
@@ -154,6 +156,7 @@ def one_run(noise: Noise, seed: int, rules: Sequence[str], disturb: Disturb | No
         thresholds=THRESHOLDS,
         rng=rng,
         dialects=lambda: None,
+        engine_lab=lambda: cast(WireLab, engine),
     )
     return {rule: JUDGED[rule](observed).status for rule in rules}
 

@@ -101,6 +101,18 @@ def prefix_change(earlier: UpstreamPrompt, later: UpstreamPrompt, own: Callable[
     return tools_change(earlier.tools, later.tools) or _parts_change(earlier.parts, later.parts, own)
 
 
+def ends_in_white_space(earlier: UpstreamPrompt, later: UpstreamPrompt) -> bool:
+    """True when all that keeps `earlier` from being a prefix of `later` is white space at its very end.
+
+    No block but the last, which is not full or ends the prompt, holds it: a later turn reuses all that stands before.
+    """
+    at = len(earlier.parts) - 1
+    if at < 0 or len(later.parts) <= at or earlier.tools != later.tools or earlier.parts[:at] != later.parts[:at]:
+        return False
+    x, y = earlier.parts[at], later.parts[at]
+    return x.kind == y.kind != "tool call" and x.text != y.text and x.text.rstrip() == y.text.rstrip()
+
+
 def text_change(part: str, before: str, after: str, own: Callable[[str], bool], kind: str = "") -> Change:
     """The first difference between two texts that should be one."""
     at = first_difference(before, after) or 0

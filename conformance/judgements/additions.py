@@ -7,14 +7,13 @@ from conformance.diagnosis.content import content_differences
 from conformance.diagnosis.divergence import mask, text_change
 from conformance.diagnosis.explain import explain
 from conformance.diagnosis.prompt import UpstreamPrompt, parse_prompt
-from conformance.judgements.verdict import Judging, evidence, last_record, upstream_prompts
+from conformance.judgements.identical import CACHE_FIELDS
+from conformance.judgements.verdict import Judging, evidence, upstream_prompts
 from conformance.observe.observed import Observed
+from conformance.observe.records import own_record
 from conformance.report.wording import change_line
 from conformance.verdicts import Change, Status, Vantage, Verdict
 from conformance.wire.exchange import Exchange
-
-_CACHE_FIELDS = ("cache_salt", "prompt_cache_key", "mm_processor_kwargs")
-"""Members that decide what a request may share with others; the rest of the body is PFX-14's."""
 
 _AROUND = 40
 """Characters shown around a time."""
@@ -44,7 +43,7 @@ def nothing_varying_is_added(observed: Observed) -> Verdict:
                     return _varies(judging, observed, place, known, (text, exchange, prompt), n)
     if told := _tells_the_time(judging, observed, stamped, n):
         return told
-    texts = sum(place.partition("/")[0] not in _CACHE_FIELDS for place in seen)
+    texts = sum(place.partition("/")[0] not in CACHE_FIELDS for place in seen)
     note = f"; constant additions in {texts} places (see CON-01)" if texts else ""
     return judging.passes(f"nothing that varies is added in {n} requests of two conversations{note}", n)
 
@@ -81,7 +80,7 @@ def _tells_the_time(
     doubtful: tuple[str, str] | None = None
     for (place, text), exchanges in stamped.items():
         where = place.partition("/")[0]
-        where = f"the field {where}" if where in _CACHE_FIELDS else where
+        where = f"the field {where}" if where in CACHE_FIELDS else where
         ends = (exchanges[0], exchanges[-1])
         now = [names_the_minute(text, e.sent_at, e.seconds) for e in ends]
         if now[0] is not None and now[0] == now[1]:
@@ -113,11 +112,11 @@ def _tells_the_time(
 
 def _cache_fields(exchange: Exchange) -> dict[str, str]:
     """The gateway's own values of fields that decide what may be shared."""
-    record = last_record(exchange)
+    record = own_record(exchange)
     body = record.json if record is not None else None
     if not isinstance(body, dict):
         return {}
-    return {name: str(body[name]) for name in _CACHE_FIELDS if name in body and name not in exchange.request}
+    return {name: str(body[name]) for name in CACHE_FIELDS if name in body and name not in exchange.request}
 
 
 def _varies(
@@ -128,7 +127,7 @@ def _varies(
     two: tuple[str, Exchange, UpstreamPrompt],
     n: int,
 ) -> Verdict:
-    if place.partition("/")[0] in _CACHE_FIELDS:
+    if place.partition("/")[0] in CACHE_FIELDS:
         place = f"the field {place.partition('/')[0]}"
     change = text_change(place, one[0], two[0], observed.own_text)
     same = one[1].request.get("messages", [None])[0] == two[1].request.get("messages", [None])[0]

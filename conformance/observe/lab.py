@@ -9,6 +9,7 @@ from typing import Literal
 from conformance.errors import SendingStopped, VantageMissing
 from conformance.evidence.conversation import NO_EXTRA, Extra, Sent
 from conformance.observe.plan import BYTES_PER_TOKEN
+from conformance.observe.records import own_record
 from conformance.sessions import ChatCodingSession, ClaudeCodeSession, Session
 from conformance.verdicts import Entry
 from conformance.wire.client import Wire
@@ -192,6 +193,6 @@ class WireLab:
             prompt=usage.prompt,
             cached=usage.cached,
             answer_id=exchange.response_id,
-            valid=exchange.ok and counted and (bool(exchange.upstream) or not self.sees_upstream),
+            valid=exchange.ok and counted and (not self.sees_upstream or own_record(exchange) is not None),
             exchange=exchange,
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 from conformance.evidence.conversation import Extra, Sent
@@ -14,66 +13,16 @@ from conformance.evidence.qualify import CacheState, Qualification, granularity,
 from conformance.evidence.thresholds import Thresholds
 from conformance.observe.counting import Counted, count_and_send
 from conformance.observe.lab import WireConversation, WireLab
+from conformance.observe.novel import novel_prompts
+from conformance.observe.observations import Arms, DialectPair, Streams, ToolArms
 from conformance.observe.own_texts import OwnTexts
 from conformance.observe.plan import IDENTICAL_REQUESTS, Plan
 from conformance.observe.scripted import ScriptedUpstream
 from conformance.observe.translation_probes import TranslationProbes
 from conformance.observe.trouble import Trouble
 from conformance.verdicts import Entry
+from conformance.wire.engine_version import VllmVersion
 from conformance.wire.exchange import Exchange
-
-
-@dataclass(frozen=True)
-class Arms:
-    """The growing conversations of one entry. `attribution` is None where no client sends such a block."""
-
-    plain: Arm
-    attribution: Arm | None
-
-    @property
-    def pinned(self) -> Arm:
-        """The arm PIN-01 reads: as the entry's real client is, its block included."""
-        return self.attribution or self.plain
-
-
-@dataclass(frozen=True)
-class Streams:
-    """One request in all its forms. `cold` and `plain` are its first and second plain answers."""
-
-    cold: Exchange
-    plain: Exchange
-    raw: Exchange  # streamed, events verbatim; a chat client that asks for usage
-    sdk: Exchange  # streamed, accumulated by the official SDK
-    unasked: Exchange | None  # chat only: streamed by a client that does not ask for usage
-
-    @property
-    def repeat_themselves(self) -> bool:
-        """True when the model repeats itself, unseen reasoning included: only then do output counts compare.
-
-        Both plain answers are alike in content and output count, both streams in their count, and all in text.
-        """
-        plain, streamed = (self.cold, self.plain), (self.raw, self.sdk)
-        return (
-            len({e.text for e in (*plain, *streamed)}) == 1
-            and len({(e.tool_calls, e.usage.output) for e in plain}) == 1
-            and len({e.usage.output for e in streamed}) == 1
-        )
-
-
-@dataclass(frozen=True)
-class DialectPair:
-    """The same text-only conversation on both entries, each sent twice; the second answers."""
-
-    messages: Exchange
-    chat: Exchange
-
-
-@dataclass(frozen=True)
-class ToolArms:
-    """Exact repeats of sessions with tools and without, sent in turns: (first, repeat) each."""
-
-    with_tools: tuple[tuple[Sent, Sent], ...]
-    without_tools: tuple[tuple[Sent, Sent], ...]
 
 
 class Observed:
@@ -95,6 +44,7 @@ class Observed:
         other: Callable[[], Observed | None] = lambda: None,
         scripted: ScriptedUpstream | None = None,
         patience_s: float = 1.0,
+        engine: Callable[[], VllmVersion | None] = lambda: None,
     ) -> None:
         self.entry = entry
         self.lab = lab
@@ -107,6 +57,7 @@ class Observed:
         self._other = other
         self.scripted = scripted  # None: no recorder answers in the engine's place
         self._patience_s = patience_s
+        self._engine = engine
         self._rng = rng
         self._dialects = dialects
         self._arms: Arms | None = None
@@ -183,8 +134,11 @@ class Observed:
             self._arms = self.new_arms()
         return self._arms
 
-    def new_arms(self) -> Arms:
-        """Send the arms under fresh salts: for the first time, or to confirm what they showed."""
+    def new_arms(self, *, compare: bool = False) -> Arms:
+        """Send the arms under fresh salts: for the first time, or to confirm what they showed.
+
+        `compare` sends the arm without attribution block as often as the one with it.
+        """
         plan, warm_send = self.plan, self.qualification.warm_send
         if self.entry is Entry.CHAT:
             plain = self._arm("plain", self.growth_for_pinned, controls=plan.controls)
@@ -194,7 +148,7 @@ class Observed:
         # Counts need long turns to show a small loss; bytes do not.
         growth = self.growth_for_pinned if plan.controls else self.growth_for_pairs
         plain = self._arm("plain", growth, controls=plan.controls)
-        together = min(plan.plain_pairs, plan.pairs)
+        together = plan.pairs if compare else min(plan.plain_pairs, plan.pairs)
         if together:
             run_arms([plain, attribution], pairs=together, warm_send=warm_send, rng=self._rng)
         run_arms([attribution], pairs=plan.pairs - together, warm_send=warm_send, rng=self._rng)
@@ -244,7 +198,7 @@ class Observed:
     def confirmation(self) -> Arms:
         """The arms once more, under fresh salts, after a pause."""
         time.sleep(self.pause_s)
-        return self.new_arms()
+        return self.new_arms(compare=not self.sees_upstream)
 
     @cached_property
     def direct(self) -> Arm | None:
@@ -331,6 +285,11 @@ class Observed:
         return tuple(found)
 
     @cached_property
+    def novel(self) -> tuple[Sent, ...]:
+        """Prompts of which nobody sent a line before; sent only when fresh prompts report hits."""
+        return novel_prompts(self.lab, self.qualification.probes[0].content_bytes)
+
+    @cached_property
     def tool_arms(self) -> ToolArms:
         """Repeats with and without a tool section; sent only when repeats of a session with tools miss."""
         return self._new_tool_arms()
@@ -377,7 +336,8 @@ class Observed:
         plain = self.lab.send(session)
         if self.entry is Entry.MESSAGES:
             raw = self.lab.send(session, stream=True, via="raw")
-            return Streams(cold, plain, raw, self.lab.send(session, stream=True), None)
+            again = self.lab.send(session, stream=True)
+            return Streams(cold, plain, raw, again, None, self.lab.wire.replay(raw.response_body))
         asked = {**session.body(), "stream_options": {"include_usage": True}}
         return Streams(
             cold,
@@ -396,6 +356,11 @@ class Observed:
     def other(self) -> Observed | None:
         """The target's other entry, if it has one."""
         return self._other()
+
+    @property
+    def engine(self) -> VllmVersion | None:
+        """Which vLLM is behind the target, where `--engine` names one that says so."""
+        return self._engine()
 
     @property
     def dialects(self) -> DialectPair | None:

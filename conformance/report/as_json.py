@@ -69,7 +69,7 @@ def _rule(result: RuleResult) -> dict[str, Any]:
         "status": result.status.value,
         "root": result.root,
         "requests": result.n,
-        "cost": rule.cost,
+        "cost": result.cost or rule.cost,
         "remedy": rule.remedy,
         "authority": [{"name": a.name, "link": a.link or None} for a in rule.authority],
         "verdicts": [_verdict(verdict) for verdict in result.verdicts],

@@ -6,12 +6,11 @@ from collections.abc import Callable
 
 from conformance.redact import redact_body
 from conformance.verdicts import Excerpt
-from conformance.wire.exchange import Exchange
+from conformance.wire.exchange import Exchange, UpstreamRecord
 
 
-def excerpt(title: str, exchange: Exchange, *, own: Callable[[str], bool]) -> Excerpt:
-    """The request and answer of `exchange`, and the last upstream request and answer where a recorder saw them."""
-    upstream = exchange.upstream[-1] if exchange.upstream else None
+def excerpt(title: str, exchange: Exchange, upstream: UpstreamRecord | None, *, own: Callable[[str], bool]) -> Excerpt:
+    """The request and answer of `exchange`, and what a recorder saw of it upstream, if one did."""
     return Excerpt(
         title=title,
         request=redact_body(dict(exchange.request), own),

@@ -165,7 +165,7 @@ def _details(page: _Page, result: RuleResult) -> None:
     if result.status is Status.ERROR:
         page.pair("hint", "the same command with --tb=short shows where the suite failed", indent=2)
     else:
-        page.pair("costs you", rule.cost, indent=2)
+        page.pair("costs you", result.cost or rule.cost, indent=2)
         page.pair("remedy", rule.remedy, indent=2)
         page.pair("authority", wording.authority_line(rule), indent=2)
 

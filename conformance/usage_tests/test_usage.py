@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.casebook import Judge, rule
-from conformance.judgements import scripted_usage, usage
+from conformance.judgements import scripted_usage, usage, usage_client
 from conformance.observe.observed import Observed
 
 
@@ -13,7 +13,7 @@ def test_messages_usage_adds_up(observed: Observed, judge: Judge) -> None:
     if observed.sees_upstream:
         judge(usage.adds_up_to_upstream(observed))
     else:
-        judge(usage.adds_up_to_other_entry(observed))
+        judge(usage_client.adds_up_to_other_entry(observed))
 
 
 @rule("USE-06")

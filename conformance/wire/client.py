@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from conformance.errors import TargetProblem
 from conformance.verdicts import Entry
-from conformance.wire.answers import Reply, object_of
+from conformance.wire.answers import Answer, Reply, object_of
 from conformance.wire.breaker import Breaker
 from conformance.wire.chat import ChatSdk
 from conformance.wire.endpoint import RUN_HEADER, USER_AGENT, Endpoint, base_url
@@ -186,6 +186,12 @@ class Wire:
         self.breaker.note(status=reply.status, failure=silent, seconds=time.perf_counter() - began)
         return reply
 
+    def replay(self, stream: bytes) -> Answer:
+        """What the official `anthropic` SDK accumulates from a stream's bytes; nothing is sent."""
+        sdk = self._sdk(Entry.MESSAGES)
+        assert isinstance(sdk, MessagesSdk)
+        return sdk.replay(stream)
+
     def _marked(self, headers: Mapping[str, str]) -> dict[str, str]:
         """The caller's headers by lower-case name; none of them hides that the traffic is synthetic."""
         own = {name.lower(): value for name, value in headers.items()}
@@ -205,10 +211,13 @@ class Wire:
         if content is not None:
             self._raw = self._raw or RawClient(self.endpoint)
             return self._raw.post(entry, content, stream=stream, headers=headers)
+        sdk = self._sdk(entry)
+        return sdk.stream(request, headers) if stream else sdk.plain(request, headers)
+
+    def _sdk(self, entry: Entry) -> MessagesSdk | ChatSdk:
         if entry not in self._sdks:
             self._sdks[entry] = MessagesSdk(self.endpoint) if entry is Entry.MESSAGES else ChatSdk(self.endpoint)
-        sdk = self._sdks[entry]
-        return sdk.stream(request, headers) if stream else sdk.plain(request, headers)
+        return self._sdks[entry]
 
     def _no_answer(self, exc: Exception, request: Mapping[str, Any], content: bytes | None) -> Reply:
         """The reply of status 0 for a request that got no answer; raises where that says all about the target."""

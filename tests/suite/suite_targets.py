@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
+import re
 import socket
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapping, Sequence
 from contextlib import ExitStack
@@ -117,7 +118,8 @@ class Layer:
     retries: int = 0
     delay_s: float = 0.0
     beside: Callable[[Asked], Json] | None = None  # an unrelated body sent upstream at the same time
-    before: Callable[[Asked], Sequence[Json]] | None = None  # unrelated bodies sent upstream first
+    before: Callable[[Asked], Sequence[Json]] | None = None  # other bodies sent upstream first
+    after: Callable[[Asked], Sequence[Json]] | None = None  # other bodies sent upstream when the answer is there
     tokenized: Callable[[Asked, list[int], Json], Json] | None = None  # a usage change that knows the prompt's tokens
     rng: random.Random = field(default_factory=lambda: random.Random(0))
     route: Callable[[Asked], int] | None = None  # which of the upstreams a request goes to; None draws one
@@ -190,6 +192,9 @@ class Proxy:
         if scope["method"] == "POST" and layer.beside is not None:
             work.append(self._send("POST", upstream + path, orjson.dumps(layer.beside(asked)), {}))
         reply = (await asyncio.gather(*work))[0]
+        if scope["method"] == "POST" and layer.after is not None:
+            for other in layer.after(asked):
+                await self._send("POST", upstream + path, orjson.dumps(other), {})
         for _ in range(layer.retries):
             if reply.status >= 500:
                 reply = await self._send(scope["method"], upstream + path, content, headers)
@@ -218,6 +223,30 @@ class Proxy:
         response = await self.client.request(method, url, content=content, headers=kept)
         told = {k.lower(): v for k, v in response.headers.items() if k.lower() not in DROPPED}
         return Reply(response.status_code, told, response.content)
+
+
+class Vllm(Proxy):
+    """An engine that says which vLLM it is and treats the attribution line as that release does."""
+
+    def __init__(self, version: str, engine: str) -> None:
+        release = tuple(int(n) for n in version.split(".")[:2])
+        super().__init__(Layer(request=_without_attribution if release >= (0, 32) else None), [engine])
+        self.version = version
+
+    async def _reply(self, scope: Scope, content: bytes) -> Reply:
+        if scope["path"] == "/version":
+            return json_reply({"version": self.version})
+        reply = await super()._reply(scope, content)
+        if scope["path"] == "/v1/models":
+            value = orjson.loads(reply.body)
+            reply.body = orjson.dumps({**value, "data": [{**m, "owned_by": "vllm"} for m in value["data"]]})
+        return reply
+
+
+def _without_attribution(asked: Asked) -> None:
+    for message in asked.body.get("messages", ()):
+        if message["role"] == "system" and isinstance(message["content"], str):
+            message["content"] = re.sub(r"x-anthropic-billing-header:[^\n]*?cch=\w+;", "", message["content"])
 
 
 def rewrite_usage(asked: Asked, reply: Reply, change: UsageChange) -> None:
@@ -276,6 +305,7 @@ class Target:
     through_messages: bool = False  # a first gateway that speaks Anthropic Messages to a second one
     past_recorder: bool = False  # the middle layer has the engine itself as its second upstream
     second_gateway: bool = False  # the front layer has a second gateway, straight to the engine, as its second upstream
+    vllm: str = ""  # the engine calls itself this vLLM, and from 0.32 on drops the attribution line as that does
     recorder_first: bool = False  # with through_messages: the recorder stands between the two gateways
 
 
@@ -331,6 +361,9 @@ def judge(
             stack.enter_context(serve(engine_app(engine_of(target)), grace_s=0.2)).url for _ in range(target.engines)
         ]
         engine = engines[0]
+        if target.vllm:
+            engine = stack.enter_context(serve(Vllm(target.vllm, engine), grace_s=0.2)).url
+            engines = [engine]
         if target.back is not None or len(engines) > 1:
             engine = stack.enter_context(serve(Proxy(target.back or Layer(), engines), grace_s=0.2)).url
         if target.recorder_first:
