@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from suite_bad_targets import BAD, fails
-from suite_targets import Judged, Layer, Target, judge
+from suite_targets import Asked, Judged, Layer, Reply, Target, judge
 
 from conformance.options import Budget
 from conformance.verdicts import Entry, ExitCode, Status
@@ -23,7 +23,7 @@ def rules(*ids: str) -> frozenset[str]:
 RECORDED = {
     "constant engine": INCOMPLETE,
     "engine without cache": INCOMPLETE,
-    "constant on messages": INCOMPLETE,
+    "constant on messages": rules("USE-01"),
     "constant on chat": INCOMPLETE,
     "400 on messages": INCOMPLETE,
     "400 on chat": INCOMPLETE,
@@ -33,7 +33,7 @@ RECORDED = {
     "cuts the history": rules("CON-01", "CON-02", "PFX-01"),
     "clock in system": rules("CON-01", "PFX-01", "PFX-13", "PFX-14"),
     "clock in system, system first": rules("CON-01", "PFX-01", "PFX-13", "PFX-14"),
-    "clock in first tool, system first": rules("CON-01", "PFX-01", "PFX-14"),
+    "clock in first tool, system first": rules("CON-01", "PFX-01", "PFX-13", "PFX-14"),
     "clock in streams": rules("CON-01", "PFX-01"),
     "shuffles tools in streams": rules("PFX-01", "PFX-09"),
     "renames the attribution": rules("PFX-02", "PFX-03", "PFX-04", "PIN-01"),
@@ -99,11 +99,8 @@ CLIENT = {
 }
 """What fails from the client's side, on either entry. A constant total may be an honest count of a cut prompt."""
 
-COUNTS_BADLY = frozenset(
-    name for name in BAD if name.startswith("constant")
-) | {"400 on chat"}  # fmt: skip
-"""Targets whose count_tokens is no count, or fails where the request itself is served: CNT-01 warns, and nothing else
-does."""
+COUNTS_BADLY = frozenset(name for name in BAD if name.startswith("constant"))
+"""Targets whose count_tokens is no count: CNT-01 warns, and nothing else does."""
 
 MISCOUNTS = frozenset(("cached of the request before", "negative"))
 """Their totals are wrong, so that from the client's side the count, which is right, differs from them."""
@@ -170,7 +167,7 @@ def test_hot_pairs_see_a_history_that_is_cut() -> None:
 
 def test_failed_probes_are_not_taken_for_missing_counts() -> None:
     judged = judge(BAD["400 after 5"](), recorder=False, entries=(Entry.MESSAGES,))
-    assert "HTTP 400" in judged.reason("PIN-02")
+    assert judged.reason("PIN-02") == "stopped sending: the target answered 400 three times in a row"
 
 
 def test_a_count_beside_wrong_totals_follows_from_them() -> None:
@@ -179,7 +176,15 @@ def test_a_count_beside_wrong_totals_follows_from_them() -> None:
 
 
 def test_a_count_that_is_refused_like_its_request_is_not_held_against_the_count() -> None:
-    judged = judge(BAD["400 after 5"](), recorder=True, entries=(Entry.MESSAGES,))
+    def request(asked: Asked) -> Reply | None:
+        # The two of CNT-01, by what is theirs alone: a count came before.
+        text = str(asked.body["messages"])
+        if asked.path.endswith("/count_tokens"):
+            counted.add(text)
+        return fails(400)(asked) if text in counted else None
+
+    counted: set[str] = set()
+    judged = judge(Target(front=Layer(request=request)), recorder=True, entries=(Entry.MESSAGES,))
     assert judged.status("CNT-01") is Status.INCONCLUSIVE
     assert "the request itself is refused like its count" in judged.reason("CNT-01")
 
