@@ -360,9 +360,9 @@ class Run:
             q, counts = observed.qualification, observed.cached_counts
             facts.append(Fact(name=f"{entry}: cache", value=observed.cache_state.value))
             if counts:
-                facts.append(
-                    Fact(name=f"{entry}: granularity", value=f"{observed.granule} tokens (from {len(counts)} counts)")
-                )
+                few = "" if len(counts) >= THRESHOLDS.qualify.min_counts else "a divisor of "
+                granule = f"{few}{observed.granule} tokens (from {len(counts)} counts)"
+                facts.append(Fact(name=f"{entry}: granularity", value=granule))
             facts.append(Fact(name=f"{entry}: template floor", value=f"{q.floor} tokens"))
         if self._wire is not None and self._wire.breaker.reason is not None:
             facts.append(Fact(name="stopped", value=self._wire.breaker.reason))
