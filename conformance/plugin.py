@@ -27,6 +27,9 @@ from prefixproof_plugin import API_KEY_VARIABLE, OPTIONS, SUITE_FOLDERS
 
 SESSION = pytest.StashKey[SuiteSession]()
 CASE_RUN = pytest.StashKey[CaseRun]()
+SUMMARISED = (0, 1, 2, 4, 5)
+"""Exit statuses after which pytest asks for a summary; after an internal error or `pytest.exit` it does not."""
+
 QUIET = -2
 """pytest's verbosity in a sealed run, by `suite.ini`; each -v a user types adds one."""
 
@@ -185,7 +188,13 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     suite = session.config.stash[SESSION]
-    if suite.problem is not None:
+    if exitstatus == pytest.ExitCode.INTERRUPTED and suite.problem is None:
+        # Ctrl-C and pytest's own stops: the words and the files name the code the process really ends with.
+        suite.exit_code = ExitCode.INTERRUPTED
+    elif exitstatus == pytest.ExitCode.INTERNAL_ERROR and suite.problem is None:
+        suite.stop(ExitCode.SUITE, "pytest itself failed: see above")
+        suite.exit_code = ExitCode.SUITE
+    elif suite.problem is not None:
         suite.exit_code = suite.problem.code
     elif suite.run is None:
         return
@@ -201,8 +210,9 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         except OSError as error:
             suite.stop(ExitCode.SUITE, f"the report could not be written: {error.strerror}")
             suite.exit_code = ExitCode.SUITE
-    if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) or suite.problem is not None:
-        session.exitstatus = suite.exit_code
+    session.exitstatus = suite.exit_code
+    if exitstatus not in SUMMARISED:
+        pytest_terminal_summary(session.config)
 
 
 def pytest_terminal_summary(config: pytest.Config) -> None:
