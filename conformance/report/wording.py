@@ -29,6 +29,17 @@ SHOWN_STATUS = {
 """A verdict as a table shows it; capitals, because a log may have no colour."""
 
 
+STATUS_MEANING = {
+    Status.PASS: "judged, and right",
+    Status.FAIL: "judged, and a MUST is broken",
+    Status.WARN: "judged, and a SHOULD is broken",
+    Status.INCONCLUSIVE: "the evidence does not decide; the reason says why. Never counted as green",
+    Status.NOT_RUN: "needs something that was not given, e.g. a recorder; the reason names it",
+    Status.NOT_APPLICABLE: "the target has no such entry, or the rule does not concern it",
+    Status.ERROR: "the suite failed; says nothing about the target",
+}
+"""What each verdict says, for a legend."""
+
 ROOT_REASON = 120
 """Characters of a root's reason that the headline shows."""
 
