@@ -78,11 +78,19 @@ def activate(config: pytest.Config) -> None:
     if getattr(config.option, "numprocesses", None) or hasattr(config, "workerinput"):
         raise pytest.UsageError("-n (pytest-xdist) does not go with the suite: it sends each session once and in order")
     config.stash[SESSION] = SuiteSession(_options(config))
+    _keep_tracebacks_short(config)
     if config.option.verbose > QUIET:
         config.option.verbose -= QUIET
     elif config.option.collectonly:
         config.option.verbose = -1  # where pytest lists the cases by name
     config.pluginmanager.register(sys.modules[__name__], __name__)
+
+
+def _keep_tracebacks_short(config: pytest.Config) -> None:
+    """Longer forms print arguments and local variables: answers of the target as they came, and the key."""
+    if config.option.tbstyle != "no":
+        config.option.tbstyle = "short"
+    config.option.showlocals = config.option.fulltrace = False
 
 
 def _options(config: pytest.Config) -> RunOptions:
@@ -153,7 +161,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     except Exception as problem:
         suite.stop(ExitCode.SUITE, problem)
         if config.option.tbstyle != "no" and not isinstance(problem, SuiteProblem):
-            config.notify_exception(pytest.ExceptionInfo.from_exception(problem), config.option)
+            shown = str(pytest.ExceptionInfo.from_exception(problem).getrepr(style="short"))
+            _show(config, disclosed_traceback(suite, shown))
         return True
     _show(config, terminal.header(suite.run.report(), **_look(config)))
     return None
@@ -183,6 +192,28 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
         if case.verdict is None:
             raise SuiteProblem(f"the case of {case.rule.id} on {case.entry} ended without a verdict")
         return result
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Everything pytest shows or writes of a case by itself passes the gate: the traceback, and no captured output."""
+    report = yield
+    suite = item.config.stash[SESSION]
+    report.sections.clear()
+    if isinstance(report.longrepr, tuple):  # a skip: path, line, reason
+        path, line, reason = report.longrepr
+        report.longrepr = (path, line, suite.disclosure.text(reason))
+    elif report.longrepr is not None:
+        report.longrepr = disclosed_traceback(suite, str(report.longrepr))
+    return report
+
+
+def disclosed_traceback(suite: SuiteSession, text: str) -> str:
+    """A short traceback as it may be shown: messages of exceptions may quote what a target said."""
+    return "\n".join(
+        f"E {suite.disclosure.words(line[1:])}" if line.startswith("E ") else suite.disclosure.text(line)
+        for line in text.splitlines()
+    )
 
 
 @pytest.hookimpl(tryfirst=True)

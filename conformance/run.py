@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import secrets
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import cached_property
@@ -12,7 +13,7 @@ from typing import Literal, cast
 
 from conformance import RULE_SET, __version__
 from conformance.errors import SuiteProblem, TargetProblem, UsageProblem
-from conformance.evidence.qualify import CacheState
+from conformance.evidence.qualify import NEVER_HIT, CacheState
 from conformance.evidence.thresholds import THRESHOLDS
 from conformance.observe.lab import Salts, WireLab
 from conformance.observe.observed import DialectPair, Observed
@@ -23,9 +24,10 @@ from conformance.options import Budget, RunOptions
 from conformance.pair import ALIAS, NATIVE_MODEL, check_fault, embedded_pair, engine_config
 from conformance.preflight import Preflight, check_target, preflight_token
 from conformance.recorder import Recorder, relay
-from conformance.redact import public_url
+from conformance.redact import hide_secrets, public_url
 from conformance.roots import link_roots
 from conformance.rules import RULES, select
+from conformance.sent_texts import SentTexts
 from conformance.sessions import dual_text_request
 from conformance.verdicts import (
     Entry,
@@ -38,6 +40,7 @@ from conformance.verdicts import (
     exit_code,
     unjudged_families,
 )
+from conformance.vocabulary import spoken
 from conformance.wire.breaker import Breaker
 from conformance.wire.client import Wire
 from conformance.wire.exchange import Exchange
@@ -128,7 +131,8 @@ class Run:
         except (TargetProblem, UsageProblem, SuiteProblem):
             raise
         except Exception as error:
-            raise SuiteProblem(f"the suite could not start: {type(error).__name__}: {error}") from error
+            said = spoken(hide_secrets(str(error)))
+            raise SuiteProblem(f"the suite could not start: {type(error).__name__}: {said}") from error
         self._wire = self._wire_to(self._preflight.model)
 
     @property
@@ -165,6 +169,14 @@ class Run:
         if entry not in self._observed:
             self._observed[entry] = self._observe(entry)
         return self._observed[entry]
+
+    @cached_property
+    def _sent_texts(self) -> SentTexts:
+        return SentTexts(self.exchanges)
+
+    def sent_texts(self) -> Sequence[str]:
+        """Every text sent so far, once; later calls only append."""
+        return self._sent_texts.all()
 
     def record(self, verdict: Verdict) -> None:
         """Keep a verdict for the report."""
@@ -253,7 +265,7 @@ class Run:
         if self._wire is not None and self._wire.breaker.reason is not None:
             return self._families
         states = {o.cache_state for o in self._observed.values() if o.qualified}
-        if states & {CacheState.NONE_SEEN, CacheState.RESPONSE_CACHE}:
+        if states & {*NEVER_HIT, CacheState.UNKNOWN, CacheState.RESPONSE_CACHE}:
             return ("cache",)
         return ("cache",) if any(self._growth_unjudged(entry) for entry in self.entries) else ()
 
@@ -350,6 +362,7 @@ class Run:
                 recorder=None,
                 run_id=self.run_id,
                 on_exchange=self.exchanges.append,
+                limits=checked.limits,
             )
         )
         return self._lab(Entry.CHAT, wire, sees_upstream=False)

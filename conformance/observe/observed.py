@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from conformance.diagnosis.prompt import parse_prompt
 from conformance.evidence.conversation import Extra, Sent
 from conformance.evidence.hotpair import Arm, run_arms
 from conformance.evidence.qualify import CacheState, Qualification, granularity, is_hit, qualify
@@ -19,11 +19,9 @@ from conformance.observe.plan import IDENTICAL_REQUESTS, Plan
 from conformance.observe.scripted import ScriptedUpstream
 from conformance.observe.translation_probes import TranslationProbes
 from conformance.observe.trouble import Trouble
+from conformance.sent_texts import SentTexts
 from conformance.verdicts import Entry
 from conformance.wire.exchange import Exchange
-
-_JOINED_FROM = 24
-"""Characters of a text that is looked for inside others: shorter ones may stand in anybody's."""
 
 
 @dataclass(frozen=True)
@@ -113,8 +111,6 @@ class Observed:
         self._rng = rng
         self._dialects = dialects
         self._arms: Arms | None = None
-        self._texts: dict[str, None] = {}
-        self._texts_taken = 0
 
     @property
     def sees_upstream(self) -> bool:
@@ -247,6 +243,8 @@ class Observed:
     def cache_state(self) -> CacheState:
         """Qualification's word, revised by every exact repeat sent since."""
         state = self.qualification.state
+        if state is CacheState.NONE_SEEN and self.sees_upstream:
+            return self._why_none_hit()
         if state not in (CacheState.HITS, CacheState.UNRELIABLE):
             return state
         repeats = [s for s in self.hot_repeats if s.valid]
@@ -256,6 +254,20 @@ class Observed:
         if sum(self.reaches_its_end(s) for s in repeats) < share * len(repeats):
             return CacheState.PARTIAL
         return CacheState.HITS
+
+    def _why_none_hit(self) -> CacheState:
+        """Upstream bytes tell an engine whose cache is off from a gateway that changes every prompt."""
+        bodies = [
+            [s.exchange.upstream[-1] for s in (p.first, *p.repeats) if s.exchange is not None and s.exchange.upstream]
+            for p in self.qualification.probes
+        ]
+        pairs = [records for records in bodies if len(records) > 1]
+        if pairs and all(len({record.body for record in records}) == 1 for records in pairs):
+            return CacheState.OFF
+        prompts = [[parse_prompt(record.path, record.json) for record in records] for records in pairs]
+        if prompts and all(any(prompt != first for prompt in rest) for first, *rest in prompts):
+            return CacheState.CHANGED
+        return CacheState.NONE_SEEN
 
     def reaches_its_end(self, repeat: Sent) -> bool:
         """True when an exact repeat came from cache up to its last blocks."""
@@ -392,40 +404,18 @@ class Observed:
     def conversations(self) -> list[WireConversation]:
         return self.lab.conversations
 
+    @cached_property
+    def _texts(self) -> SentTexts:
+        return SentTexts(self.exchanges)
+
     def own_text(self, text: str) -> bool:
-        """True when `text` is part of what the suite itself sent, or several such texts joined."""
+        """True when `text` is part of a text the suite itself sent, on this entry."""
         wanted = text.strip()
         if self.scripted is not None and self.scripted.own_text(wanted):
+            return True
+        if self._texts.hold(wanted):
             return True
         sessions = {id(c.session): c.session for c in self.lab.conversations}
         if any(wanted in fragment.text for s in sessions.values() for fragment in s.fragments()):
             return True
-        if "translation" in self.__dict__ and any(wanted in sent for sent in self.translation.texts):
-            return True
-        # Requests that are no conversation's present turn: earlier attribution blocks, streams, single bodies.
-        if any(wanted in sent for sent in self._sent_texts()):
-            return True
-        rest = wanted
-        for sent in sorted(self._sent_texts(), key=len, reverse=True):
-            if len(sent) < _JOINED_FROM:
-                break
-            rest = rest.replace(sent.strip(), " ")
-        return not re.search(r"\w", rest)
-
-    def _sent_texts(self) -> dict[str, None]:
-        """Every string of every request body sent so far, once."""
-        for exchange in self.exchanges[self._texts_taken :]:
-            self._texts.update(dict.fromkeys(_strings(exchange.request)))
-        self._texts_taken = len(self.exchanges)
-        return self._texts
-
-
-def _strings(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _strings(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _strings(item)
+        return "translation" in self.__dict__ and any(wanted in sent for sent in self.translation.texts)

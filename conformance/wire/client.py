@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from conformance.errors import TargetProblem
+from conformance.keys import hider
 from conformance.verdicts import Entry
 from conformance.wire.answers import Reply, object_of
 from conformance.wire.breaker import Breaker
@@ -14,6 +15,7 @@ from conformance.wire.chat import ChatSdk
 from conformance.wire.endpoint import RUN_HEADER, USER_AGENT, Endpoint, base_url
 from conformance.wire.exchange import Exchange
 from conformance.wire.jsontext import dumps, loads_or_none
+from conformance.wire.limits import TokenLimit
 from conformance.wire.messages import MessagesSdk
 from conformance.wire.problems import broken, unreachable
 from conformance.wire.raw import RawClient
@@ -33,7 +35,8 @@ LEAST_BYTES_PER_TOKEN = 2
 class Wire:
     """Sends requests to one target, one at a time, through the official SDKs or as raw bytes.
 
-    `model` replaces the model of every body that is given as an object. `on_exchange` is called with each finished
+    `model` replaces the model of every body that is given as an object; `limits` says how an entry takes its limit on
+    the answer, where that is not the usual way. `on_exchange` is called with each finished
     exchange. Use it as a context manager, or call `close`.
     """
 
@@ -48,11 +51,13 @@ class Wire:
         run_id: str,
         breaker: Breaker | None = None,
         on_exchange: Callable[[Exchange], None] | None = None,
+        limits: Mapping[Entry, TokenLimit] | None = None,
     ) -> None:
         self.endpoint = Endpoint(url=base_url(target_url)[0], api_key=api_key, timeout_s=timeout_s, run_id=run_id)
         self.model = model
         self.breaker = breaker or Breaker()
         self.on_exchange = on_exchange
+        self._limits = dict(limits or {})
         self.sent_requests = 0
         self.prompt_tokens_sent = 0
         self._answered = 0
@@ -99,7 +104,8 @@ class Wire:
         if isinstance(body, bytes):
             request, content = object_of(loads_or_none(body)), body
         else:
-            request = {**body, "model": self.model} | ({"stream": True} if stream else {})
+            limited = self._limits.get(entry, TokenLimit()).applied(body)
+            request = {**limited, "model": self.model} | ({"stream": True} if stream else {})
             content = dumps(request) if via == "raw" else None
         mark = self._recorder.mark() if self._recorder else 0
         self.sent_requests += 1
@@ -194,8 +200,7 @@ class Wire:
 
     def _without_key(self, error: str | None) -> str | None:
         """A target may echo the key in any answer; no report may carry it."""
-        key = self.endpoint.api_key
-        return error.replace(key, "[redacted]") if error and key else error
+        return hider(self.endpoint.api_key).hide(error) if error else error
 
     def _account(self, exchange: Exchange, reply: Reply) -> None:
         self._answered += exchange.status > 0

@@ -99,7 +99,7 @@ def test_nothing_selected_is_never_green(rig: Rig) -> None:
 def test_an_interrupted_run_says_what_it_saw_and_names_the_code_it_ends_with(rig: Rig, tmp_path: Path) -> None:
     out = tmp_path / "out"
     result = rig.run("--report", str(out), script={("USE-01", Entry.MESSAGES): KeyboardInterrupt()})
-    assert result.ret == pytest.ExitCode.INTERRUPTED == ExitCode.INTERRUPTED
+    assert result.ret == ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines(["CON-01  pass *", "exit 2: interrupted: *"])
     assert "exit 12" not in result.stdout.str()
     written = json.loads((out / "report.json").read_text())
