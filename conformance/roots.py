@@ -24,13 +24,15 @@ EXPLAINED_BY: dict[str, tuple[str, ...]] = {
     "PIN-04": ("USE-05",),
     "STR-02": ("USE-01",),
     "STR-03": ("STR-04",),
+    "CNT-01": ("USE-01", "USE-06"),
 }
 """Rule id -> rules whose failure on the same entry explains its own, the likeliest first."""
 
 OWN_ROOTS: dict[str, frozenset[str]] = {
     "USE-01": frozenset(("sum-wrong", "cache-read-wrong", "cached-counted-wrong", "total-ignores-prompt")),
+    "CNT-01": frozenset(("fails", "no-count")),
 }
-"""Rule id -> codes of failures that nothing in `EXPLAINED_BY` explains: plain answers miscount by themselves."""
+"""Rule id -> codes of failures that nothing in `EXPLAINED_BY` explains: they are wrong by themselves."""
 
 
 def link_roots(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:

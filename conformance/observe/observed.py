@@ -15,11 +15,11 @@ from conformance.evidence.qualify import CacheState, Qualification, granularity,
 from conformance.evidence.thresholds import Thresholds
 from conformance.observe.counting import Counted, count_and_send
 from conformance.observe.lab import WireConversation, WireLab
+from conformance.observe.own_texts import OwnTexts
 from conformance.observe.plan import IDENTICAL_REQUESTS, Plan
 from conformance.observe.scripted import ScriptedUpstream
 from conformance.observe.translation_probes import TranslationProbes
 from conformance.observe.trouble import Trouble
-from conformance.sent_texts import SentTexts
 from conformance.verdicts import Entry
 from conformance.wire.exchange import Exchange
 
@@ -111,6 +111,7 @@ class Observed:
         self._rng = rng
         self._dialects = dialects
         self._arms: Arms | None = None
+        self._own_texts = OwnTexts(lab, self._of_other_parts)
 
     @property
     def sees_upstream(self) -> bool:
@@ -404,18 +405,12 @@ class Observed:
     def conversations(self) -> list[WireConversation]:
         return self.lab.conversations
 
-    @cached_property
-    def _texts(self) -> SentTexts:
-        return SentTexts(self.exchanges)
-
     def own_text(self, text: str) -> bool:
         """True when `text` is part of a text the suite itself sent, on this entry."""
-        wanted = text.strip()
-        if self.scripted is not None and self.scripted.own_text(wanted):
+        return self._own_texts.has(text)
+
+    def _of_other_parts(self, text: str) -> bool:
+        """True when `text` is of a script, or of a special conversation that was sent."""
+        if self.scripted is not None and self.scripted.own_text(text):
             return True
-        if self._texts.hold(wanted):
-            return True
-        sessions = {id(c.session): c.session for c in self.lab.conversations}
-        if any(wanted in fragment.text for s in sessions.values() for fragment in s.fragments()):
-            return True
-        return "translation" in self.__dict__ and any(wanted in sent for sent in self.translation.texts)
+        return "translation" in self.__dict__ and any(text in sent for sent in self.translation.texts)

@@ -57,8 +57,8 @@ def headers_of(key: str) -> dict[str, str]:
 
 
 class Leaking:
-    """`mode`: what it makes of requests. "answers" right in form; "errors" 400 to each but the first two; "stream errors"
-    an error event in each stream; "garbage" bodies in no protocol, after the first two; "refuses" 401 to everything."""
+    """`mode`: what it makes of requests. "answers" right in form; "errors" 400 to each but the first two; "stream
+    errors" an error event in each stream; "garbage" bodies in no protocol, after the first two; "refuses" only 401."""
 
     def __init__(self, mode: str) -> None:
         self.mode = mode

@@ -30,7 +30,8 @@ def run(target: str, folder: Path, *more: str) -> tuple[int, dict[str, str]]:
     done = subprocess.run(
         [
             sys.executable, "-m", "conformance.cli", "--target", target, "--model", "llm-prime", "--budget", "quick",
-            "--report", str(folder / "report"), "--junitxml", str(folder / "pytest.xml"), "--timeout", "20", *LOUD, *more,
+            "--report", str(folder / "report"), "--junitxml", str(folder / "pytest.xml"), "--timeout", "20",
+            *LOUD, *more,
         ],
         cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=240,
     )  # fmt: skip
