@@ -1,9 +1,8 @@
 """The one gate between a run and whatever it writes: files, terminal, JUnit, tracebacks.
 
-Two things never pass it: the target's key in any form, and words that are neither the suite's nor those it sent. Texts
-that show content (the characters around a change, requests and answers) were masked where they were made
-(`conformance.masks`, `conformance.redact`), since only there it is known what belongs to the suite; here the key is
-taken out of them once more.
+Two things never pass it: the target's key in any form, and words that are neither the suite's nor those it sent. Requests
+and answers were masked where they were made (`conformance.masks`, `conformance.redact`), since only there it is known
+which stretches belong to the suite; here the key is taken out of them once more.
 """
 
 from __future__ import annotations
@@ -78,6 +77,6 @@ class Disclosure:
             part=self.words(change.part),
             kind=self.words(change.kind),
             field=self.words(change.field),
-            before=self.text(change.before),
-            after=self.text(change.after),
+            before=self.words(change.before),
+            after=self.words(change.after),
         )

@@ -108,7 +108,9 @@ def _text(text: str, own: Own) -> str:
     hidden = hide_secrets(text)
     if len(hidden) <= 2 * SHOWN_ENDS + 40:
         return _masked(hidden, own)
-    head, tail = _masked(hidden[:SHOWN_ENDS], own), _masked(hidden[-SHOWN_ENDS:], own)
+    head, tail = hidden[:SHOWN_ENDS], hidden[-SHOWN_ENDS:]
+    if not own(hidden):
+        head, tail = _masked(head, own), _masked(tail, own)
     return f"{head} …[{len(hidden)} characters in all]… {tail}"
 
 

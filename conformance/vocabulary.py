@@ -22,10 +22,13 @@ from conformance.masks import shape
 LONGEST_NUMBER = 9
 """Digits of a number that no request held: longer ones may be somebody's telephone or card."""
 
+CUT = "…"
+"""Stands where a text was cut."""
+
 _TOKEN = re.compile(r"\S+")
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _PIECE = re.compile(r"[\w+-]+(?:['’]\w+)*")
-_NUMBER = re.compile(r"[+-]?[\d.,_]*\d(?:[eE][+-]?\d+)?(?:k|s|ms|%|KiB|MiB|GiB|st|nd|rd|th)?")
+_NUMBER = re.compile(r"[+-]?[\d.,_]*\d(?:[eE][+-]?\d+|-\d+)?(?:k|s|ms|%|KiB|MiB|GiB|st|nd|rd|th)?")
 _SENT_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d{1,3})?")
 _CAMEL = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
@@ -84,7 +87,22 @@ class Vocabulary:
 
     def spoken(self, text: str) -> str:
         """The text with every word the suite does not know shown by its shape only."""
-        return _TOKEN.sub(lambda found: self._token(found.group()), text)
+        shown = _TOKEN.sub(lambda found: self._token(found.group()), text)
+        if text.startswith(CUT) or text.endswith(CUT):
+            shown = self._with_cut_words(text, shown)
+        return shown
+
+    def _with_cut_words(self, text: str, shown: str) -> str:
+        """A window on a text begins and ends inside words: what is left of one that was sent is known, too."""
+        head, tail = re.match(rf"{CUT}(\w+)", text), re.search(rf"(\w+){CUT}\Z", text)
+        for found, fits in ((head, str.endswith), (tail, str.startswith)):
+            if found and any(fits(word, found[1].lower()) for word in self._all_sent()):
+                shown = shown[: found.start(1)] + found[1] + shown[found.end(1) :]
+        return shown
+
+    def _all_sent(self) -> set[str]:
+        self._read_on()
+        return self._sent
 
     def _token(self, token: str) -> str:
         if _known_whole(token) or self._was_sent(token):
@@ -141,8 +159,9 @@ def _is_class_name(piece: str) -> bool:
 
 
 def _is_error_code(piece: str) -> bool:
-    """`invalid_api_key`, `rate-limit`: words of errors only, joined."""
-    return all(part in _ERROR_WORDS for part in re.split(r"[_-]", piece))
+    """`invalid_api_key`, `rate-limit`, `call_1`: words of errors only, joined, and short numbers."""
+    parts = re.split(r"[_-]", piece)
+    return parts[0] in _ERROR_WORDS and all(p in _ERROR_WORDS or re.fullmatch(r"\d{1,3}", p) for p in parts)
 
 
 def _between(pattern: re.Pattern[str], text: str, other: Callable[[str], str]) -> str:
