@@ -1,8 +1,8 @@
 """The one gate between a run and whatever it writes: files, terminal, JUnit, tracebacks.
 
-Two things never pass it: the target's key in any form, and words that are neither the suite's nor those it sent. Requests
-and answers were masked where they were made (`conformance.masks`, `conformance.redact`), since only there it is known
-which stretches belong to the suite; here the key is taken out of them once more.
+Two things never pass it: the target's key in any form, and words that are neither the suite's nor those it sent.
+Requests and answers were masked where they were made (`conformance.masks`, `conformance.redact`), since only there it
+is known which stretches belong to the suite; here the key is taken out of them once more.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ CUT = "…"
 """Stands where a text was cut."""
 
 _TOKEN = re.compile(r"\S+")
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-_PIECE = re.compile(r"[\w+-]+(?:['’]\w+)*")
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)*")
+_PIECE = re.compile(r"[\w+-]+(?:['’][^\W\d_]+)*")
 _NUMBER = re.compile(r"[+-]?[\d.,_]*\d(?:[eE][+-]?\d+|-\d+)?(?:k|s|ms|%|KiB|MiB|GiB|st|nd|rd|th)?")
 _SENT_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d{1,3})?")
 _CAMEL = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")

@@ -42,7 +42,7 @@ def test_a_report_loses_the_key_wherever_it_stands() -> None:
 
 
 def test_what_the_suite_says_and_sent_passes_unchanged() -> None:
-    gate = Disclosure(["some-other-key-0815"], lambda: [CHANGE.before, CHANGE.after, "24 tools, one WebSearch"])
+    gate = Disclosure(["some-other-key-0815"], lambda: [CHANGE.before, CHANGE.after, "one WebSearch agrees"])
     for said in mixed().verdicts:
         if said.rule != "PFX-09":  # its reason is hostile
             assert gate.verdict(said) == said
