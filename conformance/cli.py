@@ -74,7 +74,7 @@ def help_text() -> str:
     lines += ["", "exit codes:"]
     for code, meaning in EXIT_MEANING.items():
         lines += _entry(str(int(code)), meaning, column=6)
-    lines += _entry("2-5", "as pytest: interrupted, internal error, wrong options, no case selected", column=6)
+    lines += _entry("3-5", "as pytest: internal error, wrong options, no case selected", column=6)
     return "\n".join(lines)
 
 

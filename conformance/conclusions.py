@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from conformance.evidence.qualify import CacheState
+from conformance.evidence.qualify import NEVER_HIT, CacheState
 from conformance.traffic import Traffic, withheld
 from conformance.verdicts import Entry, Status, Vantage, Verdict
 
@@ -55,7 +55,7 @@ def left_open(
     found += [
         Open(("cache",), state.value)
         for state in dict.fromkeys(states)
-        if state in (CacheState.NONE_SEEN, CacheState.RESPONSE_CACHE)
+        if state in {*NEVER_HIT, CacheState.UNKNOWN, CacheState.RESPONSE_CACHE}
     ]
     for entry in entries:
         taken = [a for a, b in zip(after, before, strict=True) if a is not b and a.entry is entry and a.rule in musts]

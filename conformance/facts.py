@@ -44,7 +44,8 @@ def _of_cache(entry: Entry, seen: Observed, recorded: bool) -> Iterator[Fact]:
     counts = seen.cached_counts
     yield Fact(name=f"{entry}: cache", value=seen.cache_state.value)
     if counts:
-        yield Fact(name=f"{entry}: granularity", value=f"{seen.granule} tokens (from {len(counts)} counts)")
+        few = "" if len(counts) >= seen.thresholds.qualify.min_counts else "a divisor of "
+        yield Fact(name=f"{entry}: granularity", value=f"{few}{seen.granule} tokens (from {len(counts)} counts)")
     yield Fact(name=f"{entry}: template floor", value=f"{seen.qualification.floor} tokens")
     if not recorded:
         yield Fact(name=f"{entry}: watched for", value=seen.watched)

@@ -41,7 +41,7 @@ class RunOptions:
     budget: Budget = Budget.STANDARD
     report_dir: Path | None = None
     allow_unjudged: tuple[str, ...] = ()
-    allow_disruptive: bool = False
+    allow_disruptive: bool = False  # without it nothing may change the engine for others; no rule asks for it yet
     seed: int = 0
     shape: str = "scaled"
     template: str = "tools-first"  # of the embedded engine; ignored with a target

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import secrets
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import cached_property
@@ -26,9 +27,10 @@ from conformance.pair import ALIAS, check_fault, embedded_pair, engine_config
 from conformance.pool import Ask, Demand, check_pool, is_production, pool_of
 from conformance.preflight import Preflight, check_target, nothing_arrived, preflight_token
 from conformance.recorder import Recorder, relay
-from conformance.redact import public_url
+from conformance.redact import hide_secrets, public_url
 from conformance.roots import link_roots
 from conformance.rules import RULES, select
+from conformance.sent_texts import SentTexts
 from conformance.sessions import dual_text_request
 from conformance.traffic import Traffic, traffic
 from conformance.verdicts import (
@@ -42,6 +44,7 @@ from conformance.verdicts import (
     exit_code,
     unjudged_families,
 )
+from conformance.vocabulary import spoken
 from conformance.wire.client import Wire
 from conformance.wire.endpoint import base_url
 from conformance.wire.engine_version import VllmVersion, vllm_version
@@ -130,7 +133,8 @@ class Run:
         except (TargetProblem, UsageProblem, SuiteProblem):
             raise
         except Exception as error:
-            raise SuiteProblem(f"the suite could not start: {type(error).__name__}: {error}") from error
+            said = spoken(hide_secrets(str(error)))
+            raise SuiteProblem(f"the suite could not start: {type(error).__name__}: {said}") from error
         self._wires.open_main(self._preflight, self._recorder)
         self._check_pool()
 
@@ -199,6 +203,14 @@ class Run:
         if entry not in self._observed:
             self._observed[entry] = self._observe(entry)
         return self._observed[entry]
+
+    @cached_property
+    def _sent_texts(self) -> SentTexts:
+        return SentTexts(self.exchanges)
+
+    def sent_texts(self) -> Sequence[str]:
+        """Every text sent so far, once; later calls only append."""
+        return self._sent_texts.all()
 
     def record(self, verdict: Verdict) -> None:
         """Keep a verdict for the report."""

@@ -62,10 +62,11 @@ class Vantage(StrEnum):
 
 
 class ExitCode(IntEnum):
-    """Process exit codes of the suite. 2 to 5 keep pytest's own meaning."""
+    """Process exit codes of the suite. 2 to 5 keep pytest's own meaning; after 3 to 5 nothing is reported."""
 
     GREEN = 0
     RED = 1
+    INTERRUPTED = 2
     TARGET = 10
     SUITE = 11
     INCOMPLETE = 12

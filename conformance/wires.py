@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -16,6 +16,7 @@ from conformance.verdicts import Entry
 from conformance.wire.breaker import Breaker
 from conformance.wire.client import Wire
 from conformance.wire.exchange import Exchange
+from conformance.wire.limits import TokenLimit
 from conformance.wire.patience import Patience
 
 SCRIPTED_TIMEOUT_S = 30.0
@@ -48,12 +49,14 @@ class Wires:
         """The wire to the target, which waits where the target asks it to."""
         options = self._options
         patience = Patience(longest_s=options.longest_wait_s)
-        self.main = self._open(checked.target, options.api_key, checked.model, recorder, patience)
+        self.main = self._open(
+            checked.target, options.api_key, checked.model, recorder, patience, limits=checked.limits
+        )
         self._to_target += [checked, self.main]
 
     def native(self, checked: Preflight, recorder: Recorder) -> Wire:
         """To the embedded gateway's channel towards an upstream that speaks Messages."""
-        wire = self._open(checked.target, None, NATIVE_MODEL, recorder)
+        wire = self._open(checked.target, None, NATIVE_MODEL, recorder, limits=checked.limits)
         self._to_target.append(wire)
         return wire
 
@@ -63,7 +66,7 @@ class Wires:
             timeout_s = min(self._options.timeout_s, SCRIPTED_TIMEOUT_S)
             self._scripted = self._open(
                 checked.target, self._options.api_key, checked.model, recorder, breaker=ScriptedBreaker(),
-                timeout_s=timeout_s,
+                timeout_s=timeout_s, limits=checked.limits,
             )  # fmt: skip
             self._to_target.append(self._scripted)
         return self._scripted
@@ -86,7 +89,7 @@ class Wires:
         except TargetProblem as problem:
             self.engine_note = f"no direct arm: {problem}"
             return None
-        wire = self._open(checked.target, None, checked.model, None)
+        wire = self._open(checked.target, None, checked.model, None, limits=checked.limits)
         self._to_engine += [checked, wire]
         return wire
 
@@ -120,6 +123,7 @@ class Wires:
         *,
         breaker: Breaker | None = None,
         timeout_s: float | None = None,
+        limits: Mapping[Entry, TokenLimit],
     ) -> Wire:
         return self._stack.enter_context(
             Wire(
@@ -132,6 +136,7 @@ class Wires:
                 breaker=breaker,
                 patience=patience,
                 on_exchange=self._note,
+                limits=limits,
             )
         )
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from conformance.diagnosis.clock import names_the_day, names_the_minute, stamps
 from conformance.diagnosis.content import content_differences
-from conformance.diagnosis.divergence import mask, text_change
+from conformance.diagnosis.divergence import text_change
 from conformance.diagnosis.explain import explain
 from conformance.diagnosis.prompt import UpstreamPrompt, parse_prompt
 from conformance.judgements.identical import CACHE_FIELDS
 from conformance.judgements.verdict import Judging, evidence, upstream_prompts
+from conformance.masks import mask
 from conformance.observe.observed import Observed
 from conformance.observe.records import own_record
 from conformance.report.wording import change_line

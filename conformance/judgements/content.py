@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from conformance.diagnosis.content import ContentDifference, content_differences
-from conformance.diagnosis.divergence import mask, text_change
+from conformance.diagnosis.divergence import text_change
 from conformance.diagnosis.prompt import parse_prompt
 from conformance.errors import SendingStopped
 from conformance.judgements.verdict import Judging, evidence, upstream_prompts
+from conformance.masks import mask
 from conformance.observe.observed import Observed
 from conformance.verdicts import Change, Status, Table, Vantage, Verdict
 from conformance.wire.exchange import Exchange

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from conformance.evidence.hotpair import Arm, Count, Loss, count_again, count_fresh, count_new
-from conformance.evidence.qualify import CacheState, is_hit
+from conformance.evidence.qualify import NEVER_HIT, CacheState, is_hit
 from conformance.judgements.verdict import NOT_TOLD_APART, Judging, cache_evidence_missing, confirming
 from conformance.observe.observations import Arms, ToolArms
 from conformance.observe.observed import Observed
@@ -179,7 +179,7 @@ def tools_keep_their_order(observed: Observed) -> Verdict:
         return judging.passes(
             f"{whole} of {len(repeats)} exact repeats with a tool section were warm to their end", len(repeats)
         )
-    if observed.cache_state not in (CacheState.NONE_SEEN, CacheState.UNRELIABLE, CacheState.PARTIAL):
+    if observed.cache_state not in {*NEVER_HIT, CacheState.UNRELIABLE, CacheState.PARTIAL}:
         return missing
     loss, reason, n = _tools_loss(observed, observed.tool_arms)
     if loss is not Loss.LOST:

@@ -202,7 +202,7 @@ def tools_keep_their_order(observed: Observed) -> Verdict:
         if any(len(prompt.tools) < 2 for _, prompt in prompts):
             return judging.undecided("fewer than two tools reached the upstream (see CON-01)", n)
         for i in range(len(prompts) - 1):
-            change = tools_change(prompts[i][1].tools, prompts[i + 1][1].tools)
+            change = tools_change(prompts[i][1].tools, prompts[i + 1][1].tools, observed.own_text)
             if change is None or change.kind not in ("tools re-ordered", "keys re-ordered"):
                 continue
             return judging.says(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from conformance.diagnosis.prompt import UpstreamPrompt, parse_prompt
-from conformance.evidence.qualify import CacheState
+from conformance.evidence.qualify import NEVER_HIT, CacheState
 from conformance.observe.observed import Observed
 from conformance.observe.records import own_record
 from conformance.report.excerpts import excerpt
@@ -87,6 +87,8 @@ def cache_evidence_missing(observed: Observed, judging: Judging) -> Verdict | No
         return judging.says(Status.NOT_RUN, cached_not_reported(observed), n, tables=tables)
     if state is CacheState.NONE_SEEN:
         return judging.undecided("no cache seen: engine off, or the gateway changes every prompt", n, tables=tables)
+    if state in NEVER_HIT or state is CacheState.UNKNOWN:
+        return judging.undecided(f"no cache seen: {state}", n, tables=tables)
     if state is not CacheState.HITS:
         forms = f" ({observed.hits_by_form})" if observed.hits_by_form else ""
         return judging.undecided(

@@ -148,7 +148,7 @@ class WireLab:
         return ClaudeCodeSession(
             seed=seed, salt=salt, shape=self.shape, tools=n_tools, tools_bytes=tools_bytes,
             system_bytes=system_bytes, base_bytes=base, kinds=kinds, model=self.wire.model,
-            attribution=attribution, cache_control=attribution, collapse=False,
+            attribution=attribution, collapse=False,
         )  # fmt: skip
 
     def send(self, session: Session, *, stream: bool = False, via: Literal["sdk", "raw"] = "sdk") -> Exchange:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import cached_property
 
+from conformance.diagnosis.prompt import parse_prompt
 from conformance.evidence.conversation import Extra, Sent
 from conformance.evidence.hotpair import Arm, run_arms
 from conformance.evidence.qualify import CacheState, Qualification, granularity, is_hit, qualify
@@ -225,6 +226,8 @@ class Observed:
     def cache_state(self) -> CacheState:
         """Qualification's word, revised by every exact repeat sent since."""
         state = self.qualification.state
+        if state is CacheState.NONE_SEEN and self.sees_upstream:
+            return self._why_none_hit()
         if state not in (CacheState.HITS, CacheState.UNRELIABLE):
             return state
         repeats = [s for s in self.hot_repeats if s.valid]
@@ -234,6 +237,20 @@ class Observed:
         if sum(self.reaches_its_end(s) for s in repeats) < share * len(repeats):
             return CacheState.PARTIAL
         return CacheState.HITS
+
+    def _why_none_hit(self) -> CacheState:
+        """Upstream bytes tell an engine whose cache is off from a gateway that changes every prompt."""
+        bodies = [
+            [s.exchange.upstream[-1] for s in (p.first, *p.repeats) if s.exchange is not None and s.exchange.upstream]
+            for p in self.qualification.probes
+        ]
+        pairs = [records for records in bodies if len(records) > 1]
+        if pairs and all(len({record.body for record in records}) == 1 for records in pairs):
+            return CacheState.OFF
+        prompts = [[parse_prompt(record.path, record.json) for record in records] for records in pairs]
+        if prompts and all(any(prompt != first for prompt in rest) for first, *rest in prompts):
+            return CacheState.CHANGED
+        return CacheState.NONE_SEEN
 
     def reaches_its_end(self, repeat: Sent) -> bool:
         """True when an exact repeat came from cache up to its last blocks."""
@@ -382,7 +399,7 @@ class Observed:
         return self.lab.conversations
 
     def own_text(self, text: str) -> bool:
-        """True when `text` is part of what the suite itself sent, or several such texts joined."""
+        """True when `text` is part of a text the suite itself sent, on this entry."""
         return self._own_texts.has(text)
 
     def _of_other_parts(self, text: str) -> bool:

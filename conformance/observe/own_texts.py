@@ -1,17 +1,12 @@
-"""Which texts are the suite's own: reports show those, and mask whatever else a gateway sent."""
+"""Which texts are the suite's own: reports show those, and mask whatever else a gateway sent (`conformance.masks`)."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
+from functools import cached_property
 
 from conformance.observe.lab import WireLab
-
-_JOINED_FROM = 24
-"""Characters of a text that is looked for inside others: shorter ones may stand in anybody's."""
-
-_BETWEEN = "\0"
-"""Stands in no text that is sent, so that no found text reaches over two of them."""
+from conformance.sent_texts import SentTexts
 
 
 class OwnTexts:
@@ -20,47 +15,15 @@ class OwnTexts:
     def __init__(self, lab: WireLab, also: Callable[[str], bool]) -> None:
         self._lab = lab
         self._also = also
-        self._texts: dict[str, None] = {}
-        self._longest_first: list[str] = []
-        self._joined = ""
-        self._taken = 0
+
+    @cached_property
+    def _sent(self) -> SentTexts:
+        return SentTexts(self._lab.exchanges)
 
     def has(self, text: str) -> bool:
-        """True when `text` is part of what the suite itself sent, or several such texts joined."""
+        """True when `text` is part of one text that the suite sent."""
         wanted = text.strip()
-        if self._also(wanted):
-            return True
-        # Sent texts are searched as one: there are thousands, and a report asks for hundreds.
-        self._take()
-        if wanted in self._joined:
+        if self._sent.hold(wanted) or self._also(wanted):
             return True
         sessions = {id(c.session): c.session for c in self._lab.conversations}
-        if any(wanted in fragment.text for s in sessions.values() for fragment in s.fragments()):
-            return True
-        rest = wanted
-        for own in self._longest_first:
-            rest = rest.replace(own, " ")
-        return not re.search(r"\w", rest)
-
-    def _take(self) -> None:
-        """Take in every string of every request body sent since the last look, each once."""
-        exchanges = self._lab.exchanges
-        if self._taken == len(exchanges):
-            return
-        for exchange in exchanges[self._taken :]:
-            self._texts.update(dict.fromkeys(_strings(exchange.request)))
-        self._taken = len(exchanges)
-        self._joined = _BETWEEN.join(self._texts)
-        long = (text.strip() for text in self._texts if len(text) >= _JOINED_FROM)
-        self._longest_first = sorted(long, key=len, reverse=True)
-
-
-def _strings(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _strings(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _strings(item)
+        return any(wanted in fragment.text for s in sessions.values() for fragment in s.fragments())

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
-from conformance.redact import redact_body
+from conformance.redact import hide_secrets, redact_body
 from conformance.verdicts import Excerpt
+from conformance.vocabulary import spoken
 from conformance.wire.exchange import Exchange, UpstreamRecord
 
 
@@ -23,7 +25,7 @@ def excerpt(title: str, exchange: Exchange, upstream: UpstreamRecord | None, *, 
 def _response(exchange: Exchange, own: Callable[[str], bool]) -> str:
     head = f"HTTP {exchange.status}" if exchange.status else "no answer"
     if exchange.error:
-        return f"{head}\n{exchange.error}"
+        return f"{head}\n{spoken(hide_secrets(exchange.error), json.dumps(exchange.request, default=str))}"
     if exchange.response_body:
         return f"{head}\n{redact_body(exchange.response_body, own)}"
     answer = {"id": exchange.response_id, "stop_reason": exchange.stop_reason, "usage": dict(exchange.usage.raw)}

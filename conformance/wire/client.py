@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from conformance.errors import TargetProblem
+from conformance.keys import hider
 from conformance.verdicts import Entry
 from conformance.wire.answers import Answer, Reply, object_of
 from conformance.wire.breaker import Breaker
@@ -15,6 +16,7 @@ from conformance.wire.chat import ChatSdk
 from conformance.wire.endpoint import RUN_HEADER, USER_AGENT, Endpoint, base_url
 from conformance.wire.exchange import Exchange
 from conformance.wire.jsontext import dumps, loads_or_none
+from conformance.wire.limits import TokenLimit
 from conformance.wire.messages import MessagesSdk
 from conformance.wire.patience import Patience
 from conformance.wire.problems import broken, unreachable
@@ -45,9 +47,10 @@ class _Attempt:
 class Wire:
     """Sends requests to one target, one at a time, through the official SDKs or as raw bytes.
 
-    `model` replaces the model of every body that is given as an object. With `patience`, a 429 or 503 that says when to
-    come back is waited for and sent once more; the exchange is then the second one. `on_exchange` is called with
-    each finished exchange. Use it as a context manager, or call `close`.
+    `model` replaces the model of every body that is given as an object; `limits` says how an entry takes its limit on
+    the answer, where that is not the usual way. With `patience`, a 429 or 503 that says when to come back is waited for
+    and sent once more; the exchange is then the second one. `on_exchange` is called with each finished exchange. Use it
+    as a context manager, or call `close`.
     """
 
     def __init__(
@@ -62,12 +65,14 @@ class Wire:
         breaker: Breaker | None = None,
         patience: Patience | None = None,
         on_exchange: Callable[[Exchange], None] | None = None,
+        limits: Mapping[Entry, TokenLimit] | None = None,
     ) -> None:
         self.endpoint = Endpoint(url=base_url(target_url)[0], api_key=api_key, timeout_s=timeout_s, run_id=run_id)
         self.model = model
         self.breaker = breaker or Breaker()
         self.patience = patience
         self.on_exchange = on_exchange
+        self._limits = dict(limits or {})
         self.sent_requests = 0
         self.prompt_tokens_sent = 0
         self._answered = 0
@@ -115,7 +120,8 @@ class Wire:
         if isinstance(body, bytes):
             request, content = object_of(loads_or_none(body)), body
         else:
-            request = {**body, "model": self.model} | ({"stream": True} if stream else {})
+            limited = self._limits.get(entry, TokenLimit()).applied(body)
+            request = {**limited, "model": self.model} | ({"stream": True} if stream else {})
             content = dumps(request) if via == "raw" else None
         marked = self._marked(headers or {})
         sending = self._attempt(entry, request, content, stream, marked)
@@ -237,8 +243,7 @@ class Wire:
 
     def _without_key(self, error: str | None) -> str | None:
         """A target may echo the key in any answer; no report may carry it."""
-        key = self.endpoint.api_key
-        return error.replace(key, "[redacted]") if error and key else error
+        return hider(self.endpoint.api_key).hide(error) if error else error
 
     def _account(self, exchange: Exchange, reply: Reply) -> None:
         self._answered += exchange.status > 0
