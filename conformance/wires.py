@@ -63,9 +63,11 @@ class Wires:
     def scripted(self, checked: Preflight, recorder: Recorder) -> Wire:
         """To the target, for requests that the recorder answers by script: errors are expected, and not waited upon."""
         if self._scripted is None:
+            breaker = ScriptedBreaker()
+            breaker.main = self.main.breaker if self.main is not None else None
             timeout_s = min(self._options.timeout_s, SCRIPTED_TIMEOUT_S)
             self._scripted = self._open(
-                checked.target, self._options.api_key, checked.model, recorder, breaker=ScriptedBreaker(),
+                checked.target, self._options.api_key, checked.model, recorder, breaker=breaker,
                 timeout_s=timeout_s, limits=checked.limits,
             )  # fmt: skip
             self._to_target.append(self._scripted)

@@ -29,7 +29,18 @@ _ABOUT = {name: f"Runs {name} on a path." for name in TOOLS}
 
 
 class ScriptedBreaker(Breaker):
-    """Stops when the target falls silent; errors and cut streams are what scripts are for."""
+    """Stops when the target falls silent; errors and cut streams are what scripts are for.
+
+    `main` is the breaker of the requests that no script answers: where those have ended, scripts end too.
+    """
+
+    main: Breaker | None = None
+
+    def check(self) -> None:
+        """Raise `SendingStopped` once this breaker or `main` is open."""
+        if self.main is not None:
+            self.main.check()
+        super().check()
 
     def note(self, *, status: int, failure: FailureKind | None, seconds: float, retry_after: str | None = None) -> None:
         """Take one finished request into account."""
