@@ -68,7 +68,11 @@ OPTIONS = (
     ),
     Option("report", "DIR", "write report.json, report.html, junit.xml and details/ into this folder"),
     Option("allow-unjudged", "FAMILY,...", "do not exit 12 when no rule of cache or usage could be judged"),
-    Option("allow-disruptive", None, "allow what changes the engine for others, e.g. emptying its cache; no rule of this version does so"),
+    Option(
+        "allow-disruptive",
+        None,
+        "allow what changes the engine for others, e.g. emptying its cache; no rule of this version does so",
+    ),
     Option("seed", "N", "seed of the synthetic sessions (default: 0)"),
     Option("shape", "SHAPE", "size of the sessions: scaled (about 5 k tokens, default) or full (as real clients)"),
     Option("template", "NAME", "prompt template of the embedded engine: tools-first (default) or system-first"),
