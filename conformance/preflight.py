@@ -188,6 +188,7 @@ class _Check:
 
     def _probe(self, entry: Entry, model: str, mark: int) -> Trouble | None:
         session = client_session(entry, preflight_token(self._marker, entry), model)
+        arrived = self._recorder.mark() if self._recorder else 0
         reply = self._ask(entry, session, stream=True)
         for _ in range(ADAPTATIONS):
             if not self._adapted(entry, reply):
@@ -205,6 +206,9 @@ class _Check:
         if trouble.kind is Kind.OTHER and 400 <= plain.status < 600 and plain.status != 429:
             bare = self._ask(entry, session, stream=False, tools=False)
             if self._trouble(entry, model, bare, mark) is None:
+                if self._recorder and self._recorder.since(arrived):
+                    self._notes.append(f"{entry.path} fails with tools and works without ({self._said(plain)})")
+                    return None  # what the gateway made of them is known, and for the rules to judge
                 return self._without_tools(entry, plain)
         return trouble
 

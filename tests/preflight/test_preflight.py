@@ -536,7 +536,7 @@ def relayed(engine: Starlette, *, through: bool, strip: bool = False) -> Iterato
             if not through:
                 return completion(request, body)
             if strip:
-                body["messages"] = [{"role": "user", "content": "something else"}]
+                body = {**body, "messages": [{"role": "user", "content": "something else"}], "tools": []}
             upstream = httpx.post(f"{recorder.url}{request.url.path}", json=body, trust_env=False)
             return Response(upstream.content, upstream.status_code, media_type=upstream.headers["content-type"])
 
@@ -568,6 +568,15 @@ def test_the_recorder_sees_the_requests_or_a_note_says_that_it_does_not() -> Non
         (note,) = check(url, recorder=recorder, entries=(CHAT,)).notes
         assert note.endswith("(requests without the suite's marker that passed meanwhile: 3)")
     assert not found(Gateway()).recorder_sees
+
+
+def test_tools_that_fail_behind_the_recorder_are_for_the_rules_to_judge() -> None:
+    with relayed(no_tools("tools[0].type must be function").app(), through=True) as (url, recorder):
+        preflight = check(url, recorder=recorder, entries=(CHAT,))
+    assert preflight.recorder_sees
+    assert preflight.notes == (
+        "/v1/chat/completions fails with tools and works without (HTTP 400: tools[0].type must be function)",
+    )
 
 
 def test_an_engine_that_is_down_behind_the_recorder_is_named() -> None:
