@@ -15,8 +15,6 @@ from conformance.rules import RULES
 from conformance.verdicts import Status
 from reference_gateway import FAULTS
 
-pytestmark = pytest.mark.xdist_group("matrix")  # its fixture is made once
-
 
 @pytest.fixture
 def cells() -> list[Cell]:
