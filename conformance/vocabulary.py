@@ -83,26 +83,23 @@ class Vocabulary:
         self._texts = texts
         self._taken = 0
         self._sent: set[str] = set()
+        self._cut: frozenset[str] = frozenset()
         self._numbers: set[float] = set()
 
     def spoken(self, text: str) -> str:
         """The text with every word the suite does not know shown by its shape only."""
-        shown = _TOKEN.sub(lambda found: self._token(found.group()), text)
-        if text.startswith(CUT) or text.endswith(CUT):
-            shown = self._with_cut_words(text, shown)
-        return shown
+        self._cut = self._cut_words(text) if text.startswith(CUT) or text.endswith(CUT) else frozenset()
+        return _TOKEN.sub(lambda found: self._token(found.group()), text)
 
-    def _with_cut_words(self, text: str, shown: str) -> str:
+    def _cut_words(self, text: str) -> frozenset[str]:
         """A window on a text begins and ends inside words: what is left of one that was sent is known, too."""
-        head, tail = re.match(rf"{CUT}(\w+)", text), re.search(rf"(\w+){CUT}\Z", text)
-        for found, fits in ((head, str.endswith), (tail, str.startswith)):
-            if found and any(fits(word, found[1].lower()) for word in self._all_sent()):
-                shown = shown[: found.start(1)] + found[1] + shown[found.end(1) :]
-        return shown
-
-    def _all_sent(self) -> set[str]:
         self._read_on()
-        return self._sent
+        head, tail = re.match(rf"{CUT}([\w+-]+)", text), re.search(rf"([\w+-]+){CUT}\Z", text)
+        return frozenset(
+            found[1].lower()
+            for found, fits in ((head, str.endswith), (tail, str.startswith))
+            if found and any(fits(word, found[1].lower()) for word in self._sent)
+        )
 
     def _token(self, token: str) -> str:
         if _known_whole(token) or self._was_sent(token):
@@ -118,7 +115,13 @@ class Vocabulary:
 
     def _knows(self, piece: str) -> bool:
         lower = piece.lower()
-        if lower in own_words() or _is_class_name(piece) or _is_error_code(lower) or _known_whole(piece):
+        if (
+            lower in own_words()
+            or lower in self._cut
+            or _is_class_name(piece)
+            or _is_error_code(lower)
+            or _known_whole(piece)
+        ):
             return True
         stem = re.sub(r"'s$|’s$", "", lower)
         return stem in own_words() or self._was_sent(piece)

@@ -69,3 +69,5 @@ def test_texts_sent_later_are_known_later() -> None:
 def test_words_cut_at_the_ends_of_a_window_are_known_by_what_is_left() -> None:
     assert spoken("…zibar is near Quuxwell…", "zanzibar quuxwellington") == "…zibar is near Quuxwell…"
     assert spoken("…zibar is near Quuxwell…", "zanzibar") == "…zibar is near aaaaaaaa…"
+    sent = ("cch=0a1b2;", "76268f71-prefixproof-000001")
+    assert spoken("…; cch=0a1b2;76268f71-prefixproof-000…", *sent) == "…; cch=0a1b2;76268f71-prefixproof-000…"
