@@ -294,7 +294,8 @@ def test_texts_in_anothers_mouth() -> None:
 
 
 WITHOUT_OCCASION = {"own-temperature", "random-cache-salt", "key-from-body", "session-note", "system-prompt-override",
-                    "pass-through-body", "alias-parameters", "messages-body-hash", "assistant-as-user", "user-as-assistant"}  # fmt: skip
+                    "pass-through-body", "alias-parameters", "messages-body-hash", "assistant-as-user",
+                    "user-as-assistant"}  # fmt: skip
 
 
 @pytest.mark.parametrize("fault", [fault.name for fault in TRANSLATION if fault.name not in WITHOUT_OCCASION])
