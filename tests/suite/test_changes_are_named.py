@@ -52,7 +52,7 @@ CHANGES = (
     Named("encode-list-results", "PFX-07", "(tool result)", "string/list rendering"),
     Named("thinking-of-last-answer", "PFX-15", "thinking of assistant message 2", "thinking removed",
           shown="Thought two"),
-    Named("tool-inserted-late", "PFX-01", "tool 2", "tool inserted", shown="platform_search"),
+    Named("tool-inserted-late", "PFX-01", "tool 2", "tool inserted", shown="aaaaaaaa_aaaaaa"),
     Named("insert-found", "PFX-16", "tools", "tool inserted", shown="zoom_in, mail_reader, look_up_tools"),
     Named("text-before-results", "CON-02", "(user)", "content between calls and results", shown="After the results"),
     Named("collapse-blank-lines", "CON-01", "system[1]", "white space"),
