@@ -16,6 +16,7 @@ EXPLAINED_BY: dict[str, tuple[str, ...]] = {
     "USE-07": ("STR-04", "STR-03", "USE-01"),
     "STR-02": ("USE-01",),
     "STR-03": ("STR-04",),
+    "CMP-01": ("STR-04", "STR-03", "USE-01", "STR-02"),
 }
 """Rule id -> rules whose failure on the same entry explains its own, the likeliest first."""
 

@@ -13,6 +13,7 @@ from conformance.evidence.conversation import Extra, Sent
 from conformance.evidence.hotpair import Arm, run_arms
 from conformance.evidence.qualify import CacheState, Qualification, granularity, is_hit, qualify
 from conformance.evidence.thresholds import Thresholds
+from conformance.observe.compaction import Compaction, play_until_compaction
 from conformance.observe.lab import WireConversation, WireLab
 from conformance.observe.plan import IDENTICAL_REQUESTS, Plan
 from conformance.verdicts import Entry
@@ -350,6 +351,12 @@ class Observed:
             sdk=self.lab.send_body(asked, stream=True, via="sdk", headers=session.headers()),
             unasked=self.lab.send(session, stream=True, via="raw"),
         )
+
+    @cached_property
+    def compaction(self) -> Compaction:
+        """A session streamed through a client that compacts at a share of its window."""
+        q = self.qualification
+        return play_until_compaction(self.lab, scale=q.scale, warm_send=q.warm_send)
 
     @property
     def dialects(self) -> DialectPair | None:

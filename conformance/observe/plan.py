@@ -16,6 +16,9 @@ FRAME_TOKENS = 400
 IDENTICAL_REQUESTS = 20
 """Byte-identical short requests of PFX-14."""
 
+COMPACTION_REQUESTS = 7
+"""Streamed turns of CMP-01, the request that compacts among them."""
+
 PINNED_PAIRS = 7
 """Pairs of the arm PIN-01 reads: six constant new turns after the first, and one to spare."""
 
@@ -39,8 +42,9 @@ class Plan:
         probes = self.probes * 2 * (base + 500)
         pinned = self._arm(base, self.pairs, growth, self.controls and entry is Entry.CHAT)
         plain = self._arm(base, self.plain_pairs, growth, self.controls) if entry is Entry.MESSAGES else 0.0
+        compaction = COMPACTION_REQUESTS * (base + 600) if entry is Entry.MESSAGES else 0.0
         small = IDENTICAL_REQUESTS * (base / 2) + 7 * (base + 150)
-        return round(probes + pinned + plain + small)
+        return round(probes + pinned + plain + compaction + small)
 
     def _arm(self, base: float, pairs: int, growth: int, controls: bool) -> float:
         turns = [base + growth * i for i in range(pairs + 1)]
