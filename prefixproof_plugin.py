@@ -67,6 +67,8 @@ OPTIONS = (
         "prompt tokens to send to each entry, about: quick (60 k), standard (300 k, default), full (2 M)",
     ),
     Option("report", "DIR", "write report.json, report.html, junit.xml and details/ into this folder"),
+    Option("baseline", "FILE", "known failures, with reasons: shown, but only others fail the run; stale ones fail it"),
+    Option("write-baseline", "FILE", "write this run's failures into a baseline file"),
     Option("allow-unjudged", "FAMILY,...", "do not exit 12 when no rule of cache or usage could be judged"),
     Option("allow-disruptive", None, "allow what changes the engine for others, e.g. emptying its cache"),
     Option("seed", "N", "seed of the synthetic sessions (default: 0)"),

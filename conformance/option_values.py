@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+from conformance.baseline import read as read_baseline
 from conformance.errors import UsageProblem
 from conformance.options import Budget, RunOptions
 from conformance.rules import FAMILIES, select
@@ -52,6 +53,8 @@ def read_options(given: Mapping[str, str | bool | None], *, environment_key: str
         rules=rules,
         budget=_member(Budget, "budget", words.get("budget"), defaults.budget),
         report_dir=Path(words["report"]) if "report" in words else None,
+        baseline=read_baseline(Path(words["baseline"])) if "baseline" in words else None,
+        write_baseline=Path(words["write-baseline"]) if "write-baseline" in words else None,
         allow_unjudged=_families(words.get("allow-unjudged")),
         allow_disruptive=bool(given.get("allow-disruptive")),
         seed=_number(int, "seed", words.get("seed"), defaults.seed, least=0),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from conformance.baseline import Baseline
 from conformance.verdicts import Entry
 
 
@@ -40,6 +41,8 @@ class RunOptions:
     rules: tuple[str, ...] = ()  # globs; empty selects all
     budget: Budget = Budget.STANDARD
     report_dir: Path | None = None
+    baseline: Baseline | None = None
+    write_baseline: Path | None = None
     allow_unjudged: tuple[str, ...] = ()
     allow_disruptive: bool = False
     seed: int = 0

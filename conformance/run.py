@@ -173,6 +173,7 @@ class Run:
             requested=self._families,
             allowed_unjudged=self.options.allow_unjudged,
             withheld=self._withheld,
+            stale=self._stale,
         )
 
     def report(self) -> RunReport:
@@ -206,6 +207,7 @@ class Run:
                 withheld=self._withheld,
             ),
             unjudged_allowed=options.allow_unjudged,
+            baseline=options.baseline.state(self.verdicts) if options.baseline else None,
         )
 
     def close(self) -> None:
@@ -227,6 +229,11 @@ class Run:
     @property
     def _families(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(rule.family for rule in self.rules if rule.is_must))
+
+    @property
+    def _stale(self) -> bool:
+        baseline = self.options.baseline
+        return baseline is not None and bool(baseline.state(self.verdicts).stale)
 
     @property
     def _withheld(self) -> tuple[str, ...]:

@@ -15,18 +15,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 
-from conformance.pair import ALIAS, engine_config, vllm_channel
-from conformance.recorder import Recorder, relay
-from conformance.servers import serve
+from conformance.pair import ALIAS, embedded_pair, engine_config
+from conformance.recorder import Recorder
 from conformance.sessions import ClaudeCodeSession
 from conformance.sessions.compaction import ContextMeter
 from conformance.verdicts import Entry
 from conformance.wire.client import Wire
 from conformance.wire.exchange import Exchange
 from conformance.wire.upstream_usage import upstream_usage
-from engine.embedded import create_app as engine_app
-from reference_gateway import GatewayConfig
-from reference_gateway import create_app as gateway_app
 
 WINDOW = 12_000
 """Tokens the client believes it has."""
@@ -137,15 +133,11 @@ def _on(switch: bool) -> str:
 @contextmanager
 def _pair(setting: Setting) -> Iterator[tuple[str, Recorder]]:
     engine = engine_config(template="tools-first", block_size=64, tokenizer="fast")
-    with serve(engine_app(engine)) as running, relay(running.url, marker=MARKER.encode()) as recorder:
-        channel = vllm_channel(recorder.url or running.url).model_copy(
-            update={
-                "strip_anthropic_billing_header": setting.strip,
-                "anthropic_messages_exclude_cache": setting.exclude,
-            }
-        )
-        with serve(gateway_app(GatewayConfig(channels=(channel,)))) as gateway:
-            yield gateway.url, recorder
+    with embedded_pair(
+        engine=engine, marker=MARKER.encode(), strip_header=setting.strip, exclude_cache=setting.exclude
+    ) as pair:
+        assert pair.recorder is not None
+        yield pair.gateway_url, pair.recorder
 
 
 def _wire(url: str, recorder: Recorder) -> Wire:

@@ -117,7 +117,7 @@ class Verdict:
 
     `n` is the number of client requests whose observation the judgement used. `code` is a short stable word for
     the way it failed (for baselines); empty unless failed or warned. `root` is the id of the rule whose failure
-    explains this one: then this verdict is a consequence.
+    explains this one: then this verdict is a consequence. `known` is the reason a baseline gives for this failure.
     """
 
     rule: str
@@ -132,6 +132,7 @@ class Verdict:
     ruled_out: tuple[str, ...] = ()
     change: Change | None = None
     excerpts: tuple[Excerpt, ...] = ()
+    known: str | None = None
 
     def because_of(self, root: str) -> Verdict:
         """The same verdict, marked as a consequence of `root`."""
@@ -154,9 +155,42 @@ class RuleResult:
         return sum(v.n for v in self.verdicts)
 
     @property
+    def known(self) -> bool:
+        """True when it failed or warned, and a baseline covers every verdict that did."""
+        broken = [v for v in self.verdicts if v.status in (Status.FAIL, Status.WARN)]
+        return bool(broken) and self.status is not Status.ERROR and all(v.known is not None for v in broken)
+
+    @property
     def root(self) -> str | None:
         roots = {v.root for v in self.verdicts if v.status in (Status.FAIL, Status.WARN)}
         return roots.pop() if len(roots) == 1 else None
+
+
+@dataclass(frozen=True)
+class KnownFailure:
+    """One entry of a baseline: this rule may fail on this entry in this way, for this reason."""
+
+    rule: str
+    entry: Entry
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Stale:
+    """A baseline entry whose failure is gone, and what was seen instead."""
+
+    known: KnownFailure
+    seen: str
+
+
+@dataclass(frozen=True)
+class BaselineState:
+    """What became of a baseline's entries in one run; `unchecked` where the rule was not decided."""
+
+    seen: tuple[KnownFailure, ...] = ()
+    stale: tuple[Stale, ...] = ()
+    unchecked: tuple[KnownFailure, ...] = ()
 
 
 def by_rule(verdicts: Iterable[Verdict]) -> tuple[RuleResult, ...]:
@@ -200,6 +234,7 @@ class RunReport:
     families: tuple[str, ...] = ("cache", "usage")
     unjudged: tuple[str, ...] = ()  # families of which nothing, or not enough, could be decided
     unjudged_allowed: tuple[str, ...] = field(default=())
+    baseline: BaselineState | None = None
 
     @property
     def results(self) -> tuple[RuleResult, ...]:
@@ -214,16 +249,19 @@ def exit_code(
     requested: Sequence[str],
     allowed_unjudged: Sequence[str] = (),
     withheld: Sequence[str] = (),
+    stale: bool = False,
 ) -> ExitCode:
     """The exit code of a run whose target could be judged.
 
     `families_of` maps rule id -> family, `musts` are the ids of level MUST, `requested` the families whose rules
     were selected. A family needs at least one MUST that passed or failed; otherwise the run is incomplete. A family in
-    `withheld` counts as unjudged whatever its rules say.
+    `withheld` counts as unjudged whatever its rules say. Failures a baseline knows do not count; a baseline with a
+    `stale` entry fails the run.
     """
     if any(result.status is Status.ERROR for result in results):
         return ExitCode.SUITE
-    if any(v.status is Status.FAIL for result in results if result.rule in musts for v in result.verdicts):
+    failed = (v for r in results if r.rule in musts for v in r.verdicts if v.status is Status.FAIL and v.known is None)
+    if stale or any(failed):
         return ExitCode.RED
     left = unjudged_families(results, families_of=families_of, musts=musts, requested=requested, withheld=withheld)
     return ExitCode.INCOMPLETE if set(left) - set(allowed_unjudged) else ExitCode.GREEN

@@ -23,8 +23,8 @@ def compacts_at_the_true_size(observed: Observed) -> Verdict:
     share = observed.thresholds.usage.compaction_share
     played = observed.compaction
     if played.failed:
-        return judging.undecided(f"a streamed turn failed: {played.failed[0].error}", 1)
-    beside = [r for r in (played.cold, played.after) if r is not None]
+        return judging.undecided(played.why, len(played.failed))
+    beside = [*played.cold, *([played.after] if played.after is not None else [])]
     readings = [*_plain(observed), *played.readings, *beside]
     tables = (_table(played.threshold, [*played.readings, *beside]), *_plain_table(readings))
     n = len(readings)
@@ -57,11 +57,13 @@ def compacts_at_the_true_size(observed: Observed) -> Verdict:
 
 
 def _plain(observed: Observed) -> list[Reading]:
-    probes = observed.qualification.probes
+    probes, floor = observed.qualification.probes, observed.qualification.floor
     if observed.sees_upstream:
         sends = [sent for probe in probes for sent in (probe.first, *probe.repeats[-1:])]
-        return plain_readings([*sends, *observed.arms.pinned.new_turns])
-    return [reading for probe in probes for again in probe.repeats[-1:] for reading in twice_sent(probe.first, again)]
+        return plain_readings([*sends, *observed.arms.pinned.new_turns], floor)
+    return [
+        reading for probe in probes for again in probe.repeats[-1:] for reading in twice_sent(probe.first, again, floor)
+    ]
 
 
 def _off(reading: Reading, share: float) -> bool:

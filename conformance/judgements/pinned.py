@@ -181,6 +181,7 @@ def counts_move_with_the_prompt(observed: Observed) -> Verdict:
     return judging.passes(
         f"{len(repeats)} exact repeats report {len(counts)} different counts, {min(counts):,} to {max(counts):,}",
         len(repeats),
+        tables=tables,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from itertools import pairwise
 
@@ -190,7 +191,14 @@ def tools_keep_their_order(observed: Observed) -> Verdict:
             )
     if n < 4:
         return judging.undecided(f"only {n} requests with tools reached the recorder", n)
-    return judging.passes(f"tools and their keys arrive in one order in all {n} requests", n)
+    rows = tuple((_place(e, i), len(p.tools), _digest(repr(p.tools).encode())) for i, (e, p) in enumerate(prompts))
+    table = Table("tool sections as they arrive", ("request", "tools", "digest"), rows)
+    return judging.passes(f"tools and their keys arrive in one order in all {n} requests", n, tables=(table,))
+
+
+def _digest(data: bytes) -> str:
+    """Eight hex digits by which a reader sees that two texts are the same."""
+    return hashlib.sha256(data).hexdigest()[:8]
 
 
 def _place(exchange: Exchange, i: int) -> str:
@@ -208,7 +216,9 @@ def identical_requests_give_identical_bodies(observed: Observed) -> Verdict:
             len(exchanges),
         )
     if len(set(bodies)) == 1:
-        return judging.passes(f"{len(bodies)} identical requests, one upstream body", len(bodies))
+        rows = tuple((i, len(body), _digest(body)) for i, body in enumerate(bodies, 1))
+        table = Table("upstream bodies", ("request", "bytes", "digest"), rows)
+        return judging.passes(f"{len(bodies)} identical requests, one upstream body", len(bodies), tables=(table,))
     at = next(i for i in range(1, len(bodies)) if bodies[i] != bodies[0])
     return judging.says(
         Status.FAIL,

@@ -39,9 +39,11 @@ def valid_event_sequence(observed: Observed) -> Verdict:
     # Answers compare only where the model repeats itself: plain twice alike, and alike in the stream read raw.
     if not faults and plain.text == streams.cold.text == raw.text and sdk.text != plain.text:
         faults = ["the SDK accumulates another text than the plain answer's, which is also what the events carry"]
-    if not faults:
-        return judging.passes(f"{len(raw.events)} events in order; the SDK accumulates the plain answer", 4)
     order = Table("events", ("event", "type"), tuple((e.name, _type(e)) for e in raw.events[:40]))
+    if not faults:
+        return judging.passes(
+            f"{len(raw.events)} events in order; the SDK accumulates the plain answer", 4, tables=(order,)
+        )
     return judging.says(
         Status.FAIL,
         "; ".join(faults[:3]),

@@ -17,6 +17,7 @@ def adds_up_to_upstream(observed: Observed) -> Verdict:
     """USE-01 by the upstream's own usage: the parts' sum is its prompt, the cache part its cached tokens."""
     judging = Judging("USE-01", observed.entry, Vantage.UPSTREAM)
     _ = observed.arms, observed.streams
+    right: list[tuple[Cell, ...]] = []
     rows: list[tuple[Cell, ...]] = []
     wrong: list[Exchange] = []
     judged = 0
@@ -29,18 +30,21 @@ def adds_up_to_upstream(observed: Observed) -> Verdict:
             continue
         judged += 1
         usage = exchange.usage
+        row = ("stream" if exchange.streamed else "plain", truth.prompt, truth.cached, usage.prompt,
+               usage.raw.get("input_tokens"), usage.cached, usage.created)  # fmt: skip
         if usage.prompt != truth.prompt or (truth.cached is not None and (usage.cached or 0) != truth.cached):
             wrong.append(exchange)
-            raw = usage.raw
-            rows.append(
-                ("stream" if exchange.streamed else "plain", truth.prompt, truth.cached, usage.prompt,
-                 raw.get("input_tokens"), usage.cached, usage.created)
-            )  # fmt: skip
+            rows.append(row)
+        else:
+            right.append(row)
     if judged < 4:
         return judging.undecided(f"only {judged} answers whose upstream usage the recorder saw", judged)
-    if not wrong:
-        return judging.passes(f"the parts add up to the upstream's prompt in all {judged} answers", judged)
     columns = ("form", "upstream prompt", "upstream cached", "reported sum", "input", "cache read", "cache creation")
+    if not wrong:
+        table = Table("every answer", columns, tuple(right))
+        return judging.passes(
+            f"the parts add up to the upstream's prompt in all {judged} answers", judged, tables=(table,)
+        )
     first = rows[0]
     code = "sum-wrong" if any(row[3] != row[1] for row in rows) else "cache-read-wrong"
     return judging.says(
@@ -129,7 +133,9 @@ def same_total_cold_and_warm(observed: Observed) -> Verdict:
     moved = sum(_cached(b) - _cached(a) >= rules.moved_tokens for a, b in known)
     if not moved:
         return judging.undecided("no repeat was warmer than its first send", n, tables=(table,))
-    return judging.passes(f"{len(known)} requests sent twice keep their total; {moved} were warm the second time", n)
+    return judging.passes(
+        f"{len(known)} requests sent twice keep their total; {moved} were warm the second time", n, tables=(table,)
+    )
 
 
 def _cached(sent: Sent) -> int:

@@ -12,6 +12,8 @@ from conformance.sessions.compaction import ContextMeter, window_for
 from conformance.wire.exchange import Exchange
 from conformance.wire.upstream_usage import upstream_usage
 
+PROMPT_FIELDS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+
 GROWTH_TURNS = 2.5
 """Turns after the first until the declared window is full, when counts are right: between the third and the fourth."""
 
@@ -25,8 +27,9 @@ GROWTH_BYTES = 900
 class Reading:
     """One answer: how large its prompt was, and what the client made of the answer's counts. All in tokens.
 
-    `size` is the upstream's count where a recorder saw it, else what the same prompt counts plain while it is cold.
-    `cached` is how much of it came from a cache. `full`: the client compacts before its next turn.
+    `size` is the upstream's count where a recorder saw it, else what the same turn counts under a salt nobody sent:
+    cold, and in the same form. `cached` is how much of it came from a cache. `full`: the client compacts before its
+    next turn. `warm`: at least half of what prompts do not share anyway came from the cache.
     """
 
     what: str
@@ -36,115 +39,151 @@ class Reading:
     context: int
     exchange: Exchange
     full: bool
-
-    @property
-    def warm(self) -> bool:
-        return 2 * self.cached >= self.size
+    warm: bool
 
 
 @dataclass(frozen=True)
 class Compaction:
-    """A streamed session played until its client compacts, its last turn once more cold, and the turn behind it.
+    """A streamed session played until its client compacts, its turns once more cold, and the turn behind it.
 
     `threshold` in tokens is what the client compacts at. `after` is None where it never came to that. `failed` holds
-    an answer without which nothing can be said.
+    an answer without which nothing can be said, `why` what is wrong with it.
     """
 
     threshold: int
     readings: tuple[Reading, ...]
-    cold: Reading | None
+    cold: tuple[Reading, ...]
     after: Reading | None
     failed: tuple[Exchange, ...] = ()
+    why: str = ""
 
 
-def play_until_compaction(lab: WireLab, *, scale: float, warm_send: int) -> Compaction:
+class _NoReadingError(Exception):
+    """An answer failed, or its counts are none."""
+
+    def __init__(self, exchange: Exchange, why: str) -> None:
+        super().__init__(why)
+        self.exchange = exchange
+        self.why = why
+
+
+def play_until_compaction(lab: WireLab, *, scale: float, warm_send: int, floor: int) -> Compaction:
     """Stream a growing session through a client with a small window: about seven requests.
 
-    Where no recorder counts, plain requests beside it, cold, say how large the first and the last prompt are; what
-    lies between grows evenly.
+    Where no recorder counts, every turn is sent once more under a fresh salt, to say how large it is. `floor` is what
+    every prompt shares with any other.
     """
-    session = lab.session(scale=scale)
-    lab.track(WireConversation(session, lab))
-    first = lab.send(session, stream=True, via="raw")
-    size = _size(lab, session, first)
-    if not first.ok or size is None:
-        return Compaction(0, (), None, None, (first,))
-    meter = ContextMeter(window_for(round(size + GROWTH_TURNS * GROWTH_BYTES * lab.tokens_per_byte)))
-    seen = [(first, *_noted(first, meter))]
-    while not meter.full and len(seen) < MOST_TURNS:
-        session.grow(GROWTH_BYTES)
-        for _ in range(warm_send - 2):
-            lab.send(session, stream=True, via="raw")
-        exchange = lab.send(session, stream=True, via="raw")
+    player = _Player(lab, floor)
+    try:
+        return player.play(scale, warm_send)
+    except _NoReadingError as problem:
+        return Compaction(player.threshold, (), (), None, (problem.exchange,), problem.why)
+
+
+class _Player:
+    def __init__(self, lab: WireLab, floor: int) -> None:
+        self.lab = lab
+        self.floor = floor
+        self.threshold = 0
+        self.cold: list[Reading] = []
+
+    def play(self, scale: float, warm_send: int) -> Compaction:
+        lab = self.lab
+        session = lab.session(scale=scale)
+        lab.track(WireConversation(session, lab))
+        first = self.stream(session)
+        size = _upstream_size(first) or self.own_size(session, first)
+        meter = ContextMeter(window_for(round(size + GROWTH_TURNS * GROWTH_BYTES * lab.tokens_per_byte)))
+        self.threshold = meter.threshold
+        readings = [_reading("turn 1", first, size, meter, self.floor)]
+        while not meter.full and len(readings) < MOST_TURNS:
+            session.grow(GROWTH_BYTES)
+            for _ in range(warm_send - 2):
+                self.stream(session)
+            exchange = self.stream(session)
+            known = _upstream_size(exchange) or self.twin(session, meter)
+            readings.append(_reading(f"turn {len(readings) + 1}", exchange, known, meter, self.floor))
+        if lab.sees_upstream:
+            self.twin(session, meter)
+        after = None
+        if meter.full:
+            lab.send_body(session.compaction_body(), stream=True, headers=session.headers())
+            session.compact()
+            exchange = self.stream(session)
+            known = _upstream_size(exchange) or self.twin(session, meter)
+            after = _reading("after compacting", exchange, known, meter, self.floor)
+        return Compaction(meter.threshold, tuple(readings), tuple(self.cold), after)
+
+    def stream(self, session: Session) -> Exchange:
+        exchange = self.lab.send(session, stream=True, via="raw")
         if not exchange.ok:
-            return Compaction(meter.threshold, (), None, None, (exchange,))
-        seen.append((exchange, *_noted(exchange, meter)))
-    cold = _played("the last turn, cold", lab, session.with_salt(lab.salts.fresh()), ContextMeter(meter.window))
-    if isinstance(cold, Exchange):
-        return Compaction(meter.threshold, (), None, None, (cold,))
-    step = (cold.size - size) / max(len(seen) - 1, 1)
-    readings = tuple(
-        _made(f"turn {i + 1}", exchange, _upstream_size(exchange) or size + round(i * step), context, full)
-        for i, (exchange, context, full) in enumerate(seen)
-    )
-    if not meter.full:
-        return Compaction(meter.threshold, readings, cold, None)
-    lab.send_body(session.compaction_body(), stream=True, headers=session.headers())
-    session.compact()
-    after = _played("after compacting", lab, session, meter)
-    failed = (after,) if isinstance(after, Exchange) else ()
-    return Compaction(meter.threshold, readings, cold, None if isinstance(after, Exchange) else after, failed)
+            raise _NoReadingError(exchange, f"a streamed turn failed: {exchange.error}")
+        if not countable(exchange):
+            raise _NoReadingError(exchange, "an answer's counts are no counts: negative, or no integers")
+        return exchange
+
+    def twin(self, session: Session, meter: ContextMeter) -> int:
+        """Send the present turn under a fresh salt; its size, by the upstream or by its own counts."""
+        other = session.with_salt(self.lab.salts.fresh())
+        exchange = self.stream(other)
+        size = _upstream_size(exchange) or self.own_size(other, exchange)
+        turn = f"turn {session.turn}, cold"
+        self.cold.append(_reading(turn, exchange, size, ContextMeter(meter.window), self.floor))
+        return size
+
+    def own_size(self, session: Session, cold: Exchange) -> int:
+        """What a cold stream counts in the end; where that is nothing, what the same turn counts plain."""
+        total = cold.usage.prompt
+        if not total:
+            plain = self.lab.send(session.with_salt(self.lab.salts.fresh()))
+            total = plain.usage.prompt if plain.ok and countable(plain) else None
+        if not total:
+            raise _NoReadingError(cold, "neither the streamed nor the plain answer counts a prompt")
+        return total
 
 
-def plain_readings(sends: Iterable[Sent]) -> list[Reading]:
+def countable(exchange: Exchange) -> bool:
+    """False for an answer whose counts no client can add up: what it makes of them is its own affair."""
+    parts = [exchange.usage.raw]
+    if exchange.start_usage is not None:
+        parts.append(exchange.start_usage.raw)
+    values = [raw.get(name) for raw in parts for name in PROMPT_FIELDS]
+    return all(value is None or (type(value) is int and value >= 0) for value in values)
+
+
+def plain_readings(sends: Iterable[Sent], floor: int) -> list[Reading]:
     """What the client makes of plain answers whose size an upstream's count tells."""
     found = []
     for sent in sends:
-        if sent.exchange is not None and sent.exchange.ok:
+        if sent.exchange is not None and sent.exchange.ok and countable(sent.exchange):
             size = _upstream_size(sent.exchange)
-            if size is not None:
-                found.append(_reading("plain", sent.exchange, size, ContextMeter(size)))
+            if size:
+                found.append(_reading("plain", sent.exchange, size, ContextMeter(size), floor))
     return found
 
 
-def twice_sent(first: Sent, repeat: Sent) -> list[Reading]:
+def twice_sent(first: Sent, repeat: Sent, floor: int) -> list[Reading]:
     """The same of a prompt sent twice, whose size is what it counted when it was cold."""
-    if first.exchange is None or repeat.exchange is None or not (first.valid and repeat.valid) or not first.prompt:
+    exchanges = (first.exchange, repeat.exchange)
+    if not (first.valid and repeat.valid) or None in exchanges or not all(countable(e) for e in exchanges if e):
         return []
     size = first.prompt
-    return [
-        _reading("first send", first.exchange, size, ContextMeter(size)),
-        _reading("again", repeat.exchange, size, ContextMeter(size)),
-    ]
+    if not size:
+        return []
+    named = zip(("first send", "again"), exchanges, strict=True)
+    return [_reading(what, e, size, ContextMeter(size), floor) for what, e in named if e is not None]
 
 
-def _played(what: str, lab: WireLab, session: Session, meter: ContextMeter) -> Reading | Exchange:
-    """One streamed request as a reading; the bare exchange where it failed or nothing tells its size."""
-    exchange = lab.send(session, stream=True, via="raw")
-    size = _size(lab, session, exchange) if exchange.ok else None
-    return exchange if size is None else _reading(what, exchange, size, meter)
-
-
-def _reading(what: str, exchange: Exchange, size: int, meter: ContextMeter) -> Reading:
-    return _made(what, exchange, size, *_noted(exchange, meter))
-
-
-def _noted(exchange: Exchange, meter: ContextMeter) -> tuple[int, bool]:
-    """The client's context after this answer, and whether it is full."""
+def _reading(what: str, exchange: Exchange, size: int, meter: ContextMeter, floor: int) -> Reading:
     start = exchange.start_usage.prompt if exchange.start_usage is not None else None
     meter.note(exchange.usage.prompt, start)
-    return meter.context, meter.full
-
-
-def _made(what: str, exchange: Exchange, size: int, context: int, full: bool) -> Reading:
     usage = upstream_usage(exchange.upstream[-1]) if exchange.upstream else exchange.usage
-    return Reading(what, exchange.streamed, size, usage.cached or 0, context, exchange, full)
-
-
-def _size(lab: WireLab, session: Session, exchange: Exchange) -> int | None:
-    """True size of the prompt just sent: the upstream's count, or the plain total of its like that nobody sent."""
-    return _upstream_size(exchange) or lab.send(session.with_salt(lab.salts.fresh())).usage.prompt or None
+    cached = usage.cached or 0
+    warm = 2 * (cached - floor) >= size - floor
+    return Reading(what, exchange.streamed, size, cached, meter.context, exchange, meter.full, warm)
 
 
 def _upstream_size(exchange: Exchange) -> int | None:
-    return upstream_usage(exchange.upstream[-1]).prompt or None if exchange.upstream else None
+    """The upstream's count of the prompt; None where nobody saw one above zero."""
+    count = upstream_usage(exchange.upstream[-1]).prompt if exchange.upstream else None
+    return count if count and count > 0 else None

@@ -356,7 +356,7 @@ class Observed:
     def compaction(self) -> Compaction:
         """A session streamed through a client that compacts at a share of its window."""
         q = self.qualification
-        return play_until_compaction(self.lab, scale=q.scale, warm_send=q.warm_send)
+        return play_until_compaction(self.lab, scale=q.scale, warm_send=q.warm_send, floor=q.floor)
 
     @property
     def dialects(self) -> DialectPair | None:

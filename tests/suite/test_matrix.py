@@ -40,6 +40,18 @@ def test_the_clean_pair_passes_everything(cells: list[Cell]) -> None:
     assert all(v.n > 0 for v in clean.verdicts)
 
 
+def test_every_failure_has_a_code_a_baseline_can_name(cells: list[Cell]) -> None:
+    failed = [v for cell in cells for v in cell.verdicts if v.status in (Status.FAIL, Status.WARN)]
+    assert failed
+    assert [(v.rule, v.reason) for v in failed if not v.code] == []
+
+
+def test_a_pass_shows_the_numbers_it_rests_on(cells: list[Cell]) -> None:
+    """STR-04 speaks of one field of one request: there is nothing to put into a table."""
+    bare = {v.rule for v in cells[0].verdicts if not any(table.rows for table in v.tables)}
+    assert bare <= {"STR-04"}
+
+
 @pytest.mark.parametrize("rule", list(RULES))
 def test_a_neutralised_rule_turns_the_matrix_red(rule: str, cells: list[Cell]) -> None:
     assert any(f"declares {rule}," in line for line in disagreements(without(rule, cells)))
