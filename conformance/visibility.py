@@ -44,10 +44,10 @@ hits {clean:.1%}. `python -m conformance.visibility > docs/visibility.md` writes
 """
 
 TAIL = """
-{client} of {all} faults show to the client alone, {recorder} to a recorder, {engine} in the engine's metrics. The client
-sees what its own answers say: counts, streams, and prefixes that are lost. What is dropped, added or worded otherwise
-without moving a count needs the recorder. The engine sees lost prefixes only, and cannot name a cause; usage faults are
-outside its view altogether.
+{client} of {all} faults show to the client alone, {recorder} to a recorder, {engine} in the engine's metrics.
+The client sees what its own answers say: counts, streams, and prefixes that are lost. What is dropped, added or worded
+otherwise without moving a count needs the recorder. The engine sees lost prefixes only, and cannot name a cause; usage
+faults are outside its view altogether.
 """
 
 
