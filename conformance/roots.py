@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from conformance.verdicts import Status, Verdict
 
 EXPLAINED_BY: dict[str, tuple[str, ...]] = {
-    "PFX-01": ("PFX-09",),
-    "PFX-14": ("PFX-09",),
-    "PIN-01": ("PFX-02", "PFX-09", "PFX-01"),
+    "PFX-01": ("PFX-09", "PFX-13", "PFX-10"),
+    "PFX-03": ("PFX-02",),
+    "PFX-14": ("PFX-09", "PFX-13"),
+    "PFX-18": ("ISO-01", "PFX-05"),
+    "PFX-19": ("PFX-02", "PFX-09", "PFX-13", "PFX-01"),
+    "PIN-01": ("PFX-02", "PFX-09", "PFX-13", "PFX-01"),
     "PIN-03": ("PIN-02",),
     "USE-01": ("STR-04", "STR-03"),
     "USE-06": ("USE-01",),

@@ -18,7 +18,7 @@ from conformance.observe.lab import Salts, WireLab
 from conformance.observe.observed import DialectPair, Observed
 from conformance.observe.plan import Plan, plan_for
 from conformance.options import RunOptions
-from conformance.pair import ALIAS, check_fault, embedded_pair, engine_config
+from conformance.pair import ALIAS, NATIVE_MODEL, check_fault, embedded_pair, engine_config
 from conformance.preflight import Preflight, check_target
 from conformance.recorder import Recorder, relay
 from conformance.redact import public_url
@@ -152,7 +152,8 @@ class Run:
     @property
     def token_cap(self) -> int:
         """Prompt tokens at which sending stops, whatever is still open."""
-        return round(self.options.budget.prompt_tokens * CAP_FACTOR * len(self.entries))
+        asked = self.options.budget.prompt_tokens * len(self.entries)
+        return round(CAP_FACTOR * max(asked, self.planned_tokens))
 
     def observed(self, entry: Entry) -> Observed:
         """What was and will be observed on `entry`."""
@@ -228,7 +229,10 @@ class Run:
 
     @property
     def _families(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(rule.family for rule in self.rules if rule.is_must))
+        asked = [rule for rule in self.rules if rule.is_must]
+        # A rule that needs load asks for no family, unless nothing else was selected: then nothing judged is not green.
+        judged = [rule for rule in asked if not rule.needs_load] or asked
+        return tuple(dict.fromkeys(rule.family for rule in judged))
 
     @property
     def _stale(self) -> bool:
@@ -272,7 +276,29 @@ class Run:
             pause_s=self.options.pause_s if self.options.target else 0.0,
             needs=self._needs_recorder,
             engine_lab=self._engine_lab,
+            native_lab=self._native_lab,
+            other=lambda: self._other(entry),
         )
+
+    def _other(self, entry: Entry) -> Observed | None:
+        return next((self.observed(other) for other in self.entries if other is not entry), None)
+
+    def _native_lab(self) -> WireLab | None:
+        """The embedded gateway's channel towards an upstream that speaks Messages; None with any other target."""
+        if self.options.target is not None or self._recorder is None:
+            return None
+        wire = self._stack.enter_context(
+            Wire(
+                self._checked.target,
+                api_key=None,
+                model=NATIVE_MODEL,
+                timeout_s=self.options.timeout_s,
+                recorder=self._recorder,
+                run_id=self.run_id,
+                on_exchange=self.exchanges.append,
+            )
+        )
+        return self._lab(Entry.MESSAGES, wire, sees_upstream=self.sees_upstream)
 
     def _engine_lab(self) -> WireLab | None:
         """Conversations straight to the engine: None without `--engine`, or where it cannot be spoken to."""

@@ -15,8 +15,8 @@ JSONObject = dict[str, Any]
 class Mutations:
     """The right behaviour: identity at every seam. Faults override one or two methods.
 
-    The order of calls is: ``channel``, ``stream_options`` (streams only), ``chat_body``, then for the answer
-    ``upstream_usage`` and, by entry, ``messages_usage`` or ``chat_usage``; in streams also ``start_usage``,
+    The order of calls is: ``channel``, ``stream_options`` (streams only), ``chat_body`` or ``native_body``, then for
+    the answer ``upstream_usage`` and, by entry, ``messages_usage`` or ``chat_usage``; in streams also ``start_usage``,
     ``messages_event`` and ``chat_chunk``. ``received`` is the body as the client sent it.
     """
 
@@ -33,6 +33,10 @@ class Mutations:
 
     def chat_body(self, body: JSONObject) -> JSONObject:
         """The body for ``/v1/chat/completions``."""
+        return body
+
+    def native_body(self, body: JSONObject) -> JSONObject:
+        """The body for an upstream that speaks Messages itself."""
         return body
 
     def upstream_usage(self, usage: JSONObject | None) -> JSONObject | None:

@@ -143,10 +143,10 @@ class WireLab:
         return self.send_body(session.body(), stream=stream, via=via, headers=session.headers())
 
     def send_body(
-        self, body: dict[str, object], *, stream: bool = False, via: Literal["sdk", "raw"] = "raw",
+        self, body: dict[str, object] | bytes, *, stream: bool = False, via: Literal["sdk", "raw"] = "raw",
         headers: dict[str, str] | None = None,
     ) -> Exchange:  # fmt: skip
-        """Send any body; counted against the token cap."""
+        """Send any body, or exact bytes; counted against the token cap."""
         if self.wire.prompt_tokens_sent > self.prompt_token_cap:
             raise SendingStopped(
                 "the token budget is used up "

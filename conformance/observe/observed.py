@@ -16,6 +16,7 @@ from conformance.evidence.thresholds import Thresholds
 from conformance.observe.compaction import Compaction, play_until_compaction
 from conformance.observe.lab import WireConversation, WireLab
 from conformance.observe.plan import IDENTICAL_REQUESTS, Plan
+from conformance.observe.translation_probes import TranslationProbes
 from conformance.verdicts import Entry
 from conformance.wire.exchange import Exchange
 
@@ -91,6 +92,8 @@ class Observed:
         pause_s: float = 0.0,
         needs: str = "needs a recorder: --upstream-listen HOST:PORT with --engine URL",
         engine_lab: Callable[[], WireLab | None] = lambda: None,
+        native_lab: Callable[[], WireLab | None] = lambda: None,
+        other: Callable[[], Observed | None] = lambda: None,
     ) -> None:
         self.entry = entry
         self.lab = lab
@@ -99,6 +102,8 @@ class Observed:
         self.pause_s = pause_s
         self._engine_lab = engine_lab
         self.needs_recorder = needs
+        self._native_lab = native_lab
+        self._other = other
         self._rng = rng
         self._dialects = dialects
         self._arms: Arms | None = None
@@ -358,6 +363,16 @@ class Observed:
         q = self.qualification
         return play_until_compaction(self.lab, scale=q.scale, warm_send=q.warm_send, floor=q.floor)
 
+    @cached_property
+    def translation(self) -> TranslationProbes:
+        """Special conversations that show how the gateway translates."""
+        return TranslationProbes(self.entry, self.lab, self._native_lab)
+
+    @property
+    def other(self) -> Observed | None:
+        """The target's other entry, if it has one."""
+        return self._other()
+
     @property
     def dialects(self) -> DialectPair | None:
         """The same text on both entries; None where the target has only one."""
@@ -372,6 +387,8 @@ class Observed:
         wanted = text.strip()
         sessions = {id(c.session): c.session for c in self.lab.conversations}
         if any(wanted in fragment.text for s in sessions.values() for fragment in s.fragments()):
+            return True
+        if "translation" in self.__dict__ and any(wanted in sent for sent in self.translation.texts):
             return True
         # Requests that are no conversation's present turn: earlier attribution blocks, streams, single bodies.
         if any(wanted in sent for sent in self._sent_texts()):

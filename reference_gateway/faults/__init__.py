@@ -6,6 +6,7 @@ A conformance suite that is right reports, for each fault, exactly the rules dec
 from ..seams import Mutations
 from . import prompts, streams, usage
 from .base import Fault
+from .translation import TRANSLATION
 
 __all__ = ["FAULTS", "Fault", "mutations_of"]
 
@@ -18,7 +19,7 @@ _ALL = (
     Fault(
         "keep-billing-header",
         "the attribution text of Claude Code stays at the head of the system prompt",
-        _ids("PFX-02"),
+        _ids("PFX-02 PFX-03 PFX-19"),
         "new-api before its switch; every translating gateway tried that did not know of the text",
         prompts.KeepBillingHeader,
         breaks_if_tools_first=_ids("PIN-01"),
@@ -40,14 +41,14 @@ _ALL = (
     Fault(
         "clock-in-system",
         "the time of the request stands before the system text",
-        _ids("CON-01 PFX-01 PFX-14"),
+        _ids("CON-01 PFX-01 PFX-13 PFX-14"),
         "proxies that tell the model the date and time",
         prompts.ClockInSystem,
     ),
     Fault(
         "body-hash-note",
         "a number made from the request's body stands before the system text; same body, same number",
-        _ids("CON-01 PFX-01"),
+        _ids("CON-01 PFX-01 PFX-13"),
         "trace and cache keys written into the prompt; the attribution text's own cch is made this way",
         prompts.BodyHashNote,
         breaks_if_tools_first=_ids("PIN-01"),
@@ -76,7 +77,7 @@ _ALL = (
     Fault(
         "random-user",
         "every upstream body gets a random `user`",
-        _ids("PFX-14"),
+        _ids("AFF-02 PFX-14"),
         "request ids passed on in a field of the body",
         prompts.RandomUser,
     ),
@@ -180,7 +181,7 @@ _ALL = (
     ),
 )
 
-FAULTS: dict[str, Fault] = {fault.name: fault for fault in _ALL}
+FAULTS: dict[str, Fault] = {fault.name: fault for fault in (*_ALL, *TRANSLATION)}
 
 
 def mutations_of(name: str | None) -> type[Mutations]:

@@ -5,7 +5,15 @@ from gateway_rig import JSONObject
 
 from reference_gateway import FAULTS, GatewayConfig, create_app
 
-FAMILIES = {"CON": [1], "PFX": [1, 2, 9, 14], "PIN": [1, 2, 3], "USE": [1, 6, 7], "STR": [1, 2, 3, 4]}
+FAMILIES = {
+    "CON": [1, 2, 3, 4],
+    "PFX": [*range(1, 22)],
+    "PIN": [1, 2, 3],
+    "ISO": [1],
+    "AFF": [2],
+    "USE": [1, 6, 7],
+    "STR": [1, 2, 3, 4],
+}
 RULES = {f"{family}-{number:02d}" for family, numbers in FAMILIES.items() for number in numbers}
 
 
