@@ -17,9 +17,11 @@ from conformance.evidence.thresholds import THRESHOLDS
 from conformance.observe.lab import Salts, WireLab
 from conformance.observe.observed import DialectPair, Observed
 from conformance.observe.plan import Plan, plan_for
-from conformance.options import RunOptions
+from conformance.observe.scripted import ScriptedBreaker, ScriptedUpstream, hello
+from conformance.observe.usage_scripts import NOT_WHEN_QUICK
+from conformance.options import Budget, RunOptions
 from conformance.pair import ALIAS, NATIVE_MODEL, check_fault, embedded_pair, engine_config
-from conformance.preflight import Preflight, check_target
+from conformance.preflight import Preflight, check_target, preflight_token
 from conformance.recorder import Recorder, relay
 from conformance.redact import public_url
 from conformance.roots import link_roots
@@ -36,6 +38,7 @@ from conformance.verdicts import (
     exit_code,
     unjudged_families,
 )
+from conformance.wire.breaker import Breaker
 from conformance.wire.client import Wire
 from conformance.wire.exchange import Exchange
 
@@ -48,6 +51,14 @@ MUSTS = frozenset(rule.id for rule in RULES.values() if rule.is_must)
 GROWTH_RULES = frozenset({"PFX-01", "PFX-02", "PIN-01"})
 """Rules that watch a conversation grow."""
 
+SCRIPTED_TIMEOUT_S = 30.0
+"""A scripted answer is there at once: whoever waits longer for one waits for a gateway that hangs."""
+
+PATIENCE_S = 2.0
+"""The least that is waited for a request beside a hung one; where answers took longer so far, 40 times as long."""
+
+NEEDS_ENGINE = "needs an engine behind the recorder: --engine URL"
+
 DUAL_BYTES = 5_000
 """Text of the request that is sent to both entries."""
 
@@ -59,10 +70,6 @@ class Run:
         check_fault(options.fault)
         if options.fault and options.target:
             raise UsageProblem("--fault mutates the embedded gateway; it cannot be combined with --target")
-        if options.upstream_listen and options.target and not options.engine:
-            raise UsageProblem(
-                "--upstream-listen needs --engine URL: where the recorder relays the gateway's requests to"
-            )
         self.options = options
         self.rules = select(options.rules)
         self.run_id = secrets.token_hex(3) if options.target else f"{options.seed:06x}"
@@ -76,6 +83,7 @@ class Run:
         self._preflight: Preflight | None = None
         self._recorder: Recorder | None = None
         self._wire: Wire | None = None
+        self._scripted_wire: Wire | None = None
         self._engine_note = ""
 
     def preflight(self) -> None:
@@ -101,10 +109,12 @@ class Run:
             else:
                 url, model = options.target, options.model or ""
                 if options.upstream_listen:
-                    assert options.engine is not None
                     self._recorder = self._stack.enter_context(
                         relay(options.engine, marker=marker, listen=options.upstream_listen)
                     )
+            if self._recorder is not None and self._recorder.engine_url is None:
+                for entry in options.entries or tuple(Entry):
+                    self._recorder.scripts.put(preflight_token(self.salts.marker, entry), hello())
             self._preflight = check_target(
                 url,
                 api_key=options.api_key,
@@ -119,17 +129,7 @@ class Run:
             raise
         except Exception as error:
             raise SuiteProblem(f"the suite could not start: {type(error).__name__}: {error}") from error
-        self._wire = self._stack.enter_context(
-            Wire(
-                self._preflight.target,
-                api_key=options.api_key,
-                model=self._preflight.model,
-                timeout_s=options.timeout_s,
-                recorder=self._recorder,
-                run_id=self.run_id,
-                on_exchange=self.exchanges.append,
-            )
-        )
+        self._wire = self._wire_to(self._preflight.model)
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -139,6 +139,11 @@ class Run:
     @property
     def sees_upstream(self) -> bool:
         return self._recorder is not None and self._checked.recorder_sees
+
+    @property
+    def scripted_only(self) -> bool:
+        """True when nothing but scripts answers behind the target: there is a recorder, and no engine for it."""
+        return self.sees_upstream and self._recorder is not None and self._recorder.engine_url is None
 
     @cached_property
     def plan(self) -> Plan:
@@ -193,9 +198,9 @@ class Run:
             seed=options.seed,
             started=self._started.isoformat(timespec="seconds"),
             seconds=time.monotonic() - self._clock,
-            requests_sent=self._wire.sent_requests if self._wire else 0,
+            requests_sent=sum(wire.sent_requests for wire in self._wires),
             prompt_tokens_planned=self.planned_tokens if checked else 0,
-            prompt_tokens_sent=self._wire.prompt_tokens_sent if self._wire else 0,
+            prompt_tokens_sent=sum(wire.prompt_tokens_sent for wire in self._wires),
             prompt_tokens_cap=self.token_cap if checked else 0,
             facts=self._facts() if checked else (),
             verdicts=link_roots(self.verdicts),
@@ -220,6 +225,10 @@ class Run:
         if self._recorder is not None:
             return f"the recorder at {self._recorder.url} saw none of the suite's requests: point a channel at it"
         return "needs a recorder: --upstream-listen HOST:PORT with --engine URL"
+
+    @property
+    def _wires(self) -> tuple[Wire, ...]:
+        return tuple(wire for wire in (self._wire, self._scripted_wire) if wire is not None)
 
     @property
     def _checked(self) -> Preflight:
@@ -278,27 +287,47 @@ class Run:
             engine_lab=self._engine_lab,
             native_lab=self._native_lab,
             other=lambda: self._other(entry),
+            scripted=self._scripted(entry),
+            patience_s=PATIENCE_S if self.options.target else 1.0,
         )
 
     def _other(self, entry: Entry) -> Observed | None:
         return next((self.observed(other) for other in self.entries if other is not entry), None)
 
+    def _scripted(self, entry: Entry) -> ScriptedUpstream | None:
+        """Where a recorder sees the target's requests, it can answer them too."""
+        if self._recorder is None or not self.sees_upstream:
+            return None
+        if self._scripted_wire is None:
+            self._scripted_wire = self._wire_to(
+                self._checked.model,
+                timeout_s=min(self.options.timeout_s, SCRIPTED_TIMEOUT_S),
+                breaker=ScriptedBreaker(),
+            )
+        without = NOT_WHEN_QUICK if self.options.budget is Budget.QUICK else ()
+        return ScriptedUpstream(entry, self._scripted_wire, self._recorder, self.salts, without=without)
+
     def _native_lab(self) -> WireLab | None:
         """The embedded gateway's channel towards an upstream that speaks Messages; None with any other target."""
         if self.options.target is not None or self._recorder is None:
             return None
-        wire = self._stack.enter_context(
+        return self._lab(Entry.MESSAGES, self._wire_to(NATIVE_MODEL), sees_upstream=self.sees_upstream)
+
+    def _wire_to(self, model: str, *, timeout_s: float | None = None, breaker: Breaker | None = None) -> Wire:
+        """A wire to the target, open until the run closes."""
+        options = self.options
+        return self._stack.enter_context(
             Wire(
                 self._checked.target,
-                api_key=None,
-                model=NATIVE_MODEL,
-                timeout_s=self.options.timeout_s,
+                api_key=options.api_key,
+                model=model,
+                timeout_s=timeout_s or options.timeout_s,
                 recorder=self._recorder,
                 run_id=self.run_id,
+                breaker=breaker,
                 on_exchange=self.exchanges.append,
             )
         )
-        return self._lab(Entry.MESSAGES, wire, sees_upstream=self.sees_upstream)
 
     def _engine_lab(self) -> WireLab | None:
         """Conversations straight to the engine: None without `--engine`, or where it cannot be spoken to."""
@@ -342,6 +371,7 @@ class Run:
             shape=cast(Literal["scaled", "full"], self.options.shape),
             sees_upstream=sees_upstream,
             prompt_token_cap=self.token_cap,
+            needs=NEEDS_ENGINE if sees_upstream and self.scripted_only else None,
         )
 
     @cached_property
@@ -375,6 +405,8 @@ class Run:
             facts.append(Fact(name="stopped", value=self._wire.breaker.reason))
         if self._engine_note:
             facts.append(Fact(name="engine", value=self._engine_note))
+        if self.scripted_only:
+            facts.append(Fact(name="recorder", value=f"scripted answers only: what {NEEDS_ENGINE} is not run"))
         if self._recorder is not None and self._recorder.notice:
             facts.append(Fact(name="recorder", value=self._recorder.notice))
         return tuple(facts)

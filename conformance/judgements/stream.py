@@ -73,13 +73,13 @@ def sequence_faults(events: Sequence[StreamEvent], *, empty: bool = False) -> li
         faults.append(f"the last event is {types[-1]}, not message_stop")
     if "message_delta" not in types:
         faults.append("no message_delta with stop_reason and usage")
-    return faults + [f for f in _block_faults(events) if not (empty and f == _NO_BLOCK)]
+    return faults + [f for f in block_faults(events) if not (empty and f == _NO_BLOCK)]
 
 
 _NO_BLOCK = "no content block"
 
 
-def _block_faults(events: Sequence[StreamEvent]) -> list[str]:
+def block_faults(events: Sequence[StreamEvent]) -> list[str]:
     open_index: int | None = None
     started: list[int] = []
     faults = []

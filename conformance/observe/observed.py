@@ -14,9 +14,12 @@ from conformance.evidence.hotpair import Arm, run_arms
 from conformance.evidence.qualify import CacheState, Qualification, granularity, is_hit, qualify
 from conformance.evidence.thresholds import Thresholds
 from conformance.observe.compaction import Compaction, play_until_compaction
+from conformance.observe.counting import Counted, count_and_send
 from conformance.observe.lab import WireConversation, WireLab
 from conformance.observe.plan import IDENTICAL_REQUESTS, Plan
+from conformance.observe.scripted import ScriptedUpstream
 from conformance.observe.translation_probes import TranslationProbes
+from conformance.observe.trouble import Trouble
 from conformance.verdicts import Entry
 from conformance.wire.exchange import Exchange
 
@@ -94,6 +97,8 @@ class Observed:
         engine_lab: Callable[[], WireLab | None] = lambda: None,
         native_lab: Callable[[], WireLab | None] = lambda: None,
         other: Callable[[], Observed | None] = lambda: None,
+        scripted: ScriptedUpstream | None = None,
+        patience_s: float = 1.0,
     ) -> None:
         self.entry = entry
         self.lab = lab
@@ -104,6 +109,8 @@ class Observed:
         self.needs_recorder = needs
         self._native_lab = native_lab
         self._other = other
+        self.scripted = scripted  # None: no recorder answers in the engine's place
+        self._patience_s = patience_s
         self._rng = rng
         self._dialects = dialects
         self._arms: Arms | None = None
@@ -378,6 +385,16 @@ class Observed:
         """The same text on both entries; None where the target has only one."""
         return self._dialects()
 
+    @cached_property
+    def counting(self) -> tuple[Counted, ...]:
+        """Requests counted by count_tokens first and then sent; Messages only."""
+        return count_and_send(self.lab)
+
+    @cached_property
+    def trouble(self) -> Trouble | None:
+        """One client's trouble beside another's request; None without scripted answers."""
+        return Trouble(self.scripted, self._patience_s) if self.scripted is not None else None
+
     @property
     def conversations(self) -> list[WireConversation]:
         return self.lab.conversations
@@ -385,6 +402,8 @@ class Observed:
     def own_text(self, text: str) -> bool:
         """True when `text` is part of what the suite itself sent, or several such texts joined."""
         wanted = text.strip()
+        if self.scripted is not None and self.scripted.own_text(wanted):
+            return True
         sessions = {id(c.session): c.session for c in self.lab.conversations}
         if any(wanted in fragment.text for s in sessions.values() for fragment in s.fragments()):
             return True

@@ -196,7 +196,7 @@ class _Arguments(Mutations):
 class NumbersThroughDoubles(_Arguments):
     """Every number passes through a 64-bit float, as in JavaScript."""
 
-    def written(self, arguments: str, age: int) -> str:  # noqa: ARG002 - the same at any age
+    def written(self, arguments: str, age: int) -> str:
         def number(raw: str) -> int | float:
             value = float(raw)
             return int(value) if value.is_integer() else value

@@ -57,6 +57,28 @@ def test_a_habit_of_answering_passes_from_the_clients_side(name: str) -> None:
     assert judged.code is ExitCode.GREEN
 
 
+SCRIPTED_HABITS = (
+    "calls the system developer", "adds sampling defaults", "is slow", "carries other traffic",
+    "speaks Messages upstream", "speaks Messages upstream, recorder between", "ends lines with CRLF, cut anywhere",
+    "tells all in message_start", "leaves cache_creation out", "sends running totals", "zips its answers",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SCRIPTED_HABITS)
+def test_a_habit_passes_what_scripts_decide(name: str) -> None:
+    judged = judge((GATEWAYS | ANSWERS)[name](), recorder=True, scripted=True, entries=(Entry.MESSAGES,))
+    assert (accused(judged), undecided(judged)) == ({}, {})
+    assert judged.status("USE-02") is judged.status("STR-07") is judged.status("ERR-02") is Status.PASS
+
+
+def test_scripts_tell_of_habits_that_are_no_good_ones() -> None:
+    """Both are fine by the totals; what is said of writes, and of a reported 0, is not what the upstream said."""
+    invented = judge(ANSWERS["reports what was not read as creation"](), recorder=True, scripted=True)
+    assert invented.failed == {"USE-03", "USE-04", "USE-08"}
+    left_out = judge(ANSWERS["leaves out counts of 0"](), recorder=True, scripted=True, entries=(Entry.MESSAGES,))
+    assert left_out.failed == {"USE-03"}
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_a_habit_of_the_model_passes_everything(name: str) -> None:
     judged = judge(MODELS[name](), recorder=True)
