@@ -6,6 +6,7 @@ from conformance.diagnosis.content import content_differences
 from conformance.diagnosis.divergence import text_change
 from conformance.diagnosis.explain import explain
 from conformance.diagnosis.prompt import UpstreamPrompt, parse_prompt
+from conformance.judgements.requests_table import turns_table
 from conformance.judgements.verdict import Judging, evidence, last_record, upstream_prompts
 from conformance.observe.observed import Observed
 from conformance.report.wording import change_line
@@ -23,6 +24,7 @@ def nothing_varying_is_added(observed: Observed) -> Verdict:
     groups = [turns, list(observed.identical)]
     prompts = [upstream_prompts(group) for group in groups]
     n = sum(map(len, prompts))
+    judging.rests_on(turns_table(turns))
     if any(len(group) < 2 for group in prompts):
         return judging.undecided(f"only {n} of {sum(map(len, groups))} requests reached the recorder", n)
     seen: dict[str, tuple[str, Exchange, UpstreamPrompt]] = {}

@@ -120,7 +120,9 @@ def attribution_kept_out(observed: Observed) -> Verdict:
             return judging.undecided("no system text reached the upstream at all (see CON-01)", n)
         return judging.passes(f"the block is in none of {n} upstream prompts", n, tables=(arm.table(),))
     if len(set(blocks)) == 1:
-        return judging.passes(f"the block reaches the upstream, but the same in all {n} turns", n)
+        return judging.passes(
+            f"the block reaches the upstream, but the same in all {n} turns", n, tables=(arm.table(),)
+        )
     at = next(i for i in range(n - 1) if blocks[i] != blocks[i + 1])
     explained = explain(prompts[at], prompts[at + 1], observed.own_text, observed.lab.tokens_per_byte)
     seen = sum(block is not None for block in blocks)
@@ -219,9 +221,9 @@ def identical_requests_give_identical_bodies(observed: Observed) -> Verdict:
             f"only {len(bodies)} of {len(exchanges)} identical requests reached the recorder (a response cache?)",
             len(exchanges),
         )
+    rows = tuple((i, len(body), _digest(body)) for i, body in enumerate(bodies, 1))
+    table = Table("upstream bodies", ("request", "bytes", "digest"), rows)
     if len(set(bodies)) == 1:
-        rows = tuple((i, len(body), _digest(body)) for i, body in enumerate(bodies, 1))
-        table = Table("upstream bodies", ("request", "bytes", "digest"), rows)
         return judging.passes(f"{len(bodies)} identical requests, one upstream body", len(bodies), tables=(table,))
     at = next(i for i in range(1, len(bodies)) if bodies[i] != bodies[0])
     return judging.says(
@@ -229,6 +231,7 @@ def identical_requests_give_identical_bodies(observed: Observed) -> Verdict:
         f"{len(bodies)} identical requests were sent upstream as {len(set(bodies))} different bodies",
         len(bodies),
         code="bodies-vary",
+        tables=(table,),
         change=_bytes_change(bodies[0], bodies[at], observed),
         excerpts=(evidence(f"identical request {at + 1}", exchanges[at], observed),),
     )

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from conformance.diagnosis.prompt import Dialect, parse_prompt
+from conformance.judgements.requests_table import exchanges_table
 from conformance.judgements.verdict import Judging, evidence, last_record
 from conformance.observe.observed import Observed
 from conformance.verdicts import Status, Table, Vantage, Verdict
@@ -202,6 +203,9 @@ def asks_upstream_for_usage(observed: Observed) -> Verdict:
     """STR-04: upstream streams ask for usage; a chat client who did not ask is not sent the extra chunk."""
     judging = Judging("STR-04", observed.entry, Vantage.UPSTREAM)
     streams = observed.streams
+    asked = [("a stream", streams.raw)]
+    unasked = [("a stream, usage not asked for", streams.unasked)] if streams.unasked is not None else []
+    judging.rests_on(exchanges_table([*asked, *unasked]))
     record = last_record(streams.raw)
     if record is None:
         return judging.undecided("the stream did not reach the recorder", 1)

@@ -249,7 +249,9 @@ def chat_parts_agree(observed: Observed) -> Verdict:
     """USE-05 from the client's side: total = prompt + completion, and cached tokens are a subset of the prompt."""
     judging = Judging("USE-05", observed.entry, Vantage.CLIENT)
     _ = observed.qualification, observed.streams
+    columns = ("prompt", "cached", "completion", "total")
     rows: list[tuple[Cell, ...]] = []
+    right: list[tuple[Cell, ...]] = []
     wrong: list[Exchange] = []
     judged = 0
     for exchange in observed.exchanges:
@@ -257,20 +259,24 @@ def chat_parts_agree(observed: Observed) -> Verdict:
         if not exchange.ok or usage.prompt is None or usage.output is None or not isinstance(total, int):
             continue
         judged += 1
-        if total != usage.prompt + usage.output:
+        row = (usage.prompt, usage.cached, usage.output, total)
+        if total == usage.prompt + usage.output:
+            right.append(row)
+        else:
             wrong.append(exchange)
-            rows.append((usage.prompt, usage.cached, usage.output, total))
+            rows.append(row)
     if judged < 4:
         return judging.undecided(f"only {judged} answers report prompt, completion and total tokens", judged)
     if not wrong:
-        return judging.passes(f"the total is prompt + completion in all {judged} answers", judged)
+        table = Table(f"the first of {judged} answers", columns, tuple(right[:12]))
+        return judging.passes(f"the total is prompt + completion in all {judged} answers", judged, tables=(table,))
     prompt, _, output, total = rows[0]
     return judging.says(
         Status.FAIL,
         f"{len(wrong)} of {judged} answers do not add up: {prompt} + {output} is reported as {total} in all",
         judged,
         code="total-wrong",
-        tables=(Table("answers that do not add up", ("prompt", "cached", "completion", "total"), tuple(rows[:12])),),
+        tables=(Table("answers that do not add up", columns, tuple(rows[:12])),),
         excerpts=(evidence("first such answer", wrong[0], observed),),
     )
 

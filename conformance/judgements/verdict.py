@@ -21,6 +21,11 @@ class Judging:
         self.rule = rule
         self.entry = entry
         self.vantage = vantage
+        self._rests_on: tuple[Table, ...] = ()
+
+    def rests_on(self, table: Table) -> None:
+        """Show `table` with any verdict that comes without a table of its own."""
+        self._rests_on = (table,)
 
     def says(
         self,
@@ -36,7 +41,7 @@ class Judging:
     ) -> Verdict:
         return Verdict(
             rule=self.rule, entry=self.entry, status=status, reason=reason, vantage=self.vantage, n=n, code=code,
-            tables=tuple(tables), ruled_out=tuple(ruled_out), change=change, excerpts=tuple(excerpts),
+            tables=tuple(tables) or self._rests_on, ruled_out=tuple(ruled_out), change=change, excerpts=tuple(excerpts),
         )  # fmt: skip
 
     def passes(self, reason: str, n: int, *, tables: Sequence[Table] = ()) -> Verdict:
