@@ -14,6 +14,7 @@ from conformance import RULE_SET, __version__
 from conformance.errors import SuiteProblem, TargetProblem, UsageProblem
 from conformance.evidence.qualify import CacheState
 from conformance.evidence.thresholds import THRESHOLDS
+from conformance.facts import facts_of
 from conformance.observe.lab import Salts, WireLab
 from conformance.observe.observed import DialectPair, Observed
 from conformance.observe.plan import Plan, plan_for
@@ -389,24 +390,8 @@ class Run:
         return DialectPair(*answers)
 
     def _facts(self) -> tuple[Fact, ...]:
-        facts = [Fact(name="note", value=note) for note in self._checked.notes]
-        facts += [Fact(name=f"{e} entry", value=f"missing: {why}") for e, why in self._checked.missing.items()]
-        for entry, observed in self._observed.items():
-            if not observed.qualified:
-                continue
-            q, counts = observed.qualification, observed.cached_counts
-            facts.append(Fact(name=f"{entry}: cache", value=observed.cache_state.value))
-            if counts:
-                facts.append(
-                    Fact(name=f"{entry}: granularity", value=f"{observed.granule} tokens (from {len(counts)} counts)")
-                )
-            facts.append(Fact(name=f"{entry}: template floor", value=f"{q.floor} tokens"))
-        if self._wire is not None and self._wire.breaker.reason is not None:
-            facts.append(Fact(name="stopped", value=self._wire.breaker.reason))
-        if self._engine_note:
-            facts.append(Fact(name="engine", value=self._engine_note))
-        if self.scripted_only:
-            facts.append(Fact(name="recorder", value=f"scripted answers only: what {NEEDS_ENGINE} is not run"))
+        recorder = [f"scripted answers only: what {NEEDS_ENGINE} is not run"] if self.scripted_only else []
         if self._recorder is not None and self._recorder.notice:
-            facts.append(Fact(name="recorder", value=self._recorder.notice))
-        return tuple(facts)
+            recorder.append(self._recorder.notice)
+        stopped = self._wire.breaker.reason if self._wire is not None else None
+        return facts_of(self._checked, self._observed, stopped=stopped, engine=self._engine_note, recorder=recorder)
