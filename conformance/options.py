@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from conformance.baseline import Baseline
+from conformance.sessions import CLAUDE_CODE, CLIENTS, OPENCODE
 from conformance.verdicts import Entry
 
 
@@ -46,6 +47,7 @@ class RunOptions:
     allow_unjudged: tuple[str, ...] = ()
     allow_disruptive: bool = False
     seed: int = 0
+    clients: tuple[str, ...] = ()  # whose sessions are played, at most one a dialect; the others are the default
     shape: str = "scaled"
     template: str = "tools-first"  # of the embedded engine; ignored with a target
     block_size: int = 64  # of the embedded engine; ignored with a target
@@ -53,6 +55,11 @@ class RunOptions:
     recorder: bool = True  # of the embedded pair; False leaves client evidence only
     pause_s: float = 2.0  # before a failure seen from the client's side is confirmed; 0 on the embedded pair
     timeout_s: float = 120.0
+
+    def client_of(self, entry: Entry) -> str:
+        """Name of the client (`conformance.sessions.CLIENTS`) that an entry's sessions are shaped like."""
+        own = (name for name in self.clients if CLIENTS[name].dialect == entry.value)
+        return next(own, CLAUDE_CODE if entry is Entry.MESSAGES else OPENCODE)
 
     def __repr__(self) -> str:
         shown = {k: v for k, v in self.__dict__.items() if k != "api_key"}
