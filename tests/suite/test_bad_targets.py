@@ -47,7 +47,7 @@ RECORDED = {
     "floats": STREAMS - {"STR-01"} | {"USE-01", "USE-09"},
     "floats, all counts": rules("STR-01", "STR-06", "USE-01", "USE-05", "USE-07", "USE-09"),
     "strings, all counts": rules("STR-01", "STR-06", "USE-01", "USE-09"),
-    "usage null": rules("STR-01", "STR-03", "STR-06", "USE-01", "USE-09"),
+    "usage null": rules("CMP-01", "STR-01", "STR-03", "STR-06", "USE-01", "USE-09"),
     "no usage in streams": STREAMS | {"CMP-01", "STR-06", "USE-01", "USE-05", "USE-09"},
     "breaks streams": rules("STR-01"),
     "ends streams early": rules("STR-01", "STR-07", "STR-09", "USE-07"),
