@@ -72,6 +72,9 @@ OPTIONS = (
     Option("allow-unjudged", "FAMILY,...", "do not exit 12 when no rule of cache or usage could be judged"),
     Option("allow-disruptive", None, "allow what changes the engine for others, e.g. emptying its cache"),
     Option("seed", "N", "seed of the synthetic sessions (default: 0)"),
+    Option(
+        "client", "NAME,...", "whose requests the sessions are shaped like, e.g. claude-code-2.1.332 (docs/clients.md)"
+    ),
     Option("shape", "SHAPE", "size of the sessions: scaled (about 5 k tokens, default) or full (as real clients)"),
     Option("template", "NAME", "prompt template of the embedded engine: tools-first (default) or system-first"),
     Option("block-size", "N", "cache block of the embedded engine, in tokens (default: 64)"),
