@@ -1,4 +1,4 @@
-"""`--client NAME`: a right gateway is right whoever's sessions are played, and a fault is what that client has of it."""
+"""`--client NAME`: a right gateway is right whoever plays, and a fault is what that client has of it."""
 
 from __future__ import annotations
 
