@@ -15,8 +15,9 @@ from conformance.errors import SuiteProblem, TargetProblem, UsageProblem
 from conformance.evidence.qualify import CacheState
 from conformance.evidence.thresholds import THRESHOLDS
 from conformance.facts import facts_of
+from conformance.observe.groups import DialectPair
 from conformance.observe.lab import Salts, WireLab
-from conformance.observe.observed import DialectPair, Observed
+from conformance.observe.observed import Observed
 from conformance.observe.plan import Plan, plan_for
 from conformance.observe.scripted import ScriptedBreaker, ScriptedUpstream, hello
 from conformance.observe.usage_scripts import NOT_WHEN_QUICK

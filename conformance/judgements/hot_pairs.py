@@ -5,7 +5,8 @@ from __future__ import annotations
 from conformance.evidence.hotpair import Arm, Count, Loss, count_again, count_fresh, count_new
 from conformance.evidence.qualify import CacheState, is_hit
 from conformance.judgements.verdict import Judging, cache_evidence_missing, confirming, no_attribution
-from conformance.observe.observed import Arms, Observed, ToolArms
+from conformance.observe.groups import Arms, ToolArms
+from conformance.observe.observed import Observed
 from conformance.verdicts import Status, Table, Vantage, Verdict
 
 NOT_TOLD_APART = "gateway or engine not told apart: give --upstream-listen, or --engine for a direct arm"

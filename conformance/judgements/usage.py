@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from conformance.evidence.conversation import Sent
 from conformance.judgements.verdict import Judging, evidence, last_record, usage_upstream
-from conformance.observe.observed import DialectPair, Observed
+from conformance.observe.groups import DialectPair
+from conformance.observe.observed import Observed
 from conformance.verdicts import Cell, Entry, Status, Table, Vantage, Verdict
 from conformance.wire.exchange import Exchange
 from conformance.wire.upstream_usage import upstream_usage

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 from conformance.evidence.conversation import Extra, Sent
@@ -14,6 +13,7 @@ from conformance.evidence.qualify import CacheState, Qualification, granularity,
 from conformance.evidence.thresholds import Thresholds
 from conformance.observe.compaction import Compaction, play_until_compaction
 from conformance.observe.counting import Counted, count_and_send
+from conformance.observe.groups import Arms, DialectPair, Streams, ToolArms
 from conformance.observe.lab import WireConversation, WireLab
 from conformance.observe.own_texts import OwnTexts
 from conformance.observe.plan import IDENTICAL_REQUESTS, Plan
@@ -22,59 +22,6 @@ from conformance.observe.translation_probes import TranslationProbes
 from conformance.observe.trouble import Trouble
 from conformance.verdicts import Entry
 from conformance.wire.exchange import Exchange
-
-
-@dataclass(frozen=True)
-class Arms:
-    """The growing conversations of one entry. `attribution` is None where no client sends such a block."""
-
-    plain: Arm
-    attribution: Arm | None
-
-    @property
-    def pinned(self) -> Arm:
-        """The arm PIN-01 reads: as the entry's real client is, its block included."""
-        return self.attribution or self.plain
-
-
-@dataclass(frozen=True)
-class Streams:
-    """One request in all its forms. `cold` and `plain` are its first and second plain answers."""
-
-    cold: Exchange
-    plain: Exchange
-    raw: Exchange  # streamed, events verbatim; a chat client that asks for usage
-    sdk: Exchange  # streamed, accumulated by the official SDK
-    unasked: Exchange | None  # chat only: streamed by a client that does not ask for usage
-
-    @property
-    def repeat_themselves(self) -> bool:
-        """True when the model repeats itself, unseen reasoning included: only then do output counts compare.
-
-        Both plain answers are alike in content and output count, both streams in their count, and all in text.
-        """
-        plain, streamed = (self.cold, self.plain), (self.raw, self.sdk)
-        return (
-            len({e.text for e in (*plain, *streamed)}) == 1
-            and len({(e.tool_calls, e.usage.output) for e in plain}) == 1
-            and len({e.usage.output for e in streamed}) == 1
-        )
-
-
-@dataclass(frozen=True)
-class DialectPair:
-    """The same text-only conversation on both entries, each sent twice; the second answers."""
-
-    messages: Exchange
-    chat: Exchange
-
-
-@dataclass(frozen=True)
-class ToolArms:
-    """Exact repeats of sessions with tools and without, sent in turns: (first, repeat) each."""
-
-    with_tools: tuple[tuple[Sent, Sent], ...]
-    without_tools: tuple[tuple[Sent, Sent], ...]
 
 
 class Observed:
