@@ -45,9 +45,9 @@ def _template() -> Template:
     return environment.get_template("report.html")
 
 
-def _tone(result: RuleResult) -> str:
-    """The class of colours a rule's verdict is shown in."""
-    status = Status.WARN if result.known else result.status
+def _tone(said: RuleResult | Status) -> str:
+    """The class of colours a verdict, or a rule's, is shown in."""
+    status = said if isinstance(said, Status) else Status.WARN if said.known else said.status
     return {Status.PASS: "good", Status.FAIL: "bad", Status.ERROR: "bad", Status.WARN: "warn"}.get(status, "open")
 
 
