@@ -148,8 +148,10 @@ def headline(report: RunReport) -> list[str]:
             roots[leads].append(result.rule)
     count = "1 rule" if len(failed) == 1 else f"{len(failed)} rules"
     causes = "" if len(failed) == 1 else f", from {len(roots)} root{'' if len(roots) == 1 else 's'}"
+    known = sum(result.known for result in failed)
+    excused = f" ({known} known)" if known else ""
     reasons = {result.rule: told(result)[0].reason for result in failed}
-    return [f"{count} FAILED{causes}:", *(_root_line(rule, reasons[rule], roots[rule]) for rule in roots)]
+    return [f"{count} FAILED{excused}{causes}:", *(_root_line(rule, reasons[rule], roots[rule]) for rule in roots)]
 
 
 def _root_among(result: RuleResult, root_of: Mapping[str, str | None]) -> str:
