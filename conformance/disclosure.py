@@ -30,9 +30,9 @@ class Disclosure:
         """A text of the suite's own making, or one that was masked before: only secrets go."""
         return hide_secrets(self._keys.hide(text))
 
-    def words(self, text: str) -> str:
+    def words(self, text: str, *, window: bool = False) -> str:
         """A text that may hold a target's words: secrets go, and words nobody knows show their shape."""
-        return self._vocabulary.spoken(self.text(text))
+        return self._vocabulary.spoken(self.text(text), window=window)
 
     def verdict(self, verdict: Verdict) -> Verdict:
         """The verdict as it may be shown. Rule, code, counts and status stay as they are."""
@@ -77,6 +77,6 @@ class Disclosure:
             part=self.words(change.part),
             kind=self.words(change.kind),
             field=self.words(change.field),
-            before=self.words(change.before),
-            after=self.words(change.after),
+            before=self.words(change.before, window=True),
+            after=self.words(change.after, window=True),
         )

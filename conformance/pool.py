@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import httpx
 
 from conformance.errors import UsageProblem
-from conformance.verdicts import Fact
+from conformance.observe.plan import Plan
+from conformance.options import RunOptions
+from conformance.verdicts import Entry, Fact
 from conformance.wire.endpoint import is_loopback, plain_client_options
-
-SHARE_PERCENT = 2.0
-"""The most of a production engine's pool, in percent, that a run fills unless `--pool-share` allows more."""
 
 _INFO = re.compile(r"^vllm:cache_config_info\{(?P<labels>[^}]*)\}", re.MULTILINE)
 _SIZES = ("block_size", "num_gpu_blocks")
@@ -56,6 +55,26 @@ def pool_of(engine_url: str, timeout_s: float) -> int | None:
 def is_production(*urls: str | None) -> bool:
     """True unless everything the run talks to is on this machine."""
     return any(url is not None and not is_loopback(url) for url in urls)
+
+
+def demand_of(plans: Mapping[Entry, Plan]) -> Demand:
+    """What the plans of all entries send together."""
+    return Demand(
+        requests=sum(plan.requests(entry) for entry, plan in plans.items()),
+        tokens=sum(plan.tokens(entry) for entry, plan in plans.items()),
+        held=sum(plan.held(entry) for entry, plan in plans.items()),
+    )
+
+
+def pool_fact(options: RunOptions, demand: Demand, ask: Ask | None) -> Fact | None:
+    """What a run on a target is told of the engine's pool; None on the embedded pair. Raises UsageProblem."""
+    if options.target is None:
+        return None
+    pool = options.pool_tokens
+    if pool is None and options.engine is not None:
+        pool = pool_of(options.engine, options.timeout_s)
+    production = is_production(options.target, options.engine)
+    return check_pool(demand, pool, production=production, percent=options.pool_share, ask=ask)
 
 
 def check_pool(demand: Demand, pool: int | None, *, production: bool, percent: float, ask: Ask | None) -> Fact:

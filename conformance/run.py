@@ -25,7 +25,7 @@ from conformance.observe.scripted import ScriptedUpstream, hello
 from conformance.observe.usage_scripts import NOT_WHEN_QUICK
 from conformance.options import Budget, RunOptions
 from conformance.pair import check_fault
-from conformance.pool import Ask, Demand, check_pool, is_production, pool_of
+from conformance.pool import Ask, Demand, demand_of, pool_fact
 from conformance.preflight import Preflight, check_target, nothing_arrived, preflight_token
 from conformance.recorder import Recorder
 from conformance.redact import hide_secrets, public_url
@@ -116,18 +116,7 @@ class Run:
             said = spoken(hide_secrets(str(error)))
             raise SuiteProblem(f"the suite could not start: {type(error).__name__}: {said}") from error
         self._wires.open_main(self._preflight, self._recorder)
-        self._check_pool()
-
-    def _check_pool(self) -> None:
-        """Compare what the run leaves in the engine's cache with the pool. Raises UsageProblem."""
-        options = self.options
-        if options.target is None:
-            return
-        pool = options.pool_tokens
-        if pool is None and options.engine is not None:
-            pool = pool_of(options.engine, options.timeout_s)
-        production = is_production(options.target, options.engine)
-        self._pool = check_pool(self.demand, pool, production=production, percent=options.pool_share, ask=self._ask)
+        self._pool = pool_fact(options, self.demand, self._ask)
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -160,23 +149,13 @@ class Run:
     @property
     def demand(self) -> Demand:
         """What the plan sends to all entries, before any failure is confirmed."""
-        plans = [(entry, self.plan(entry)) for entry in self.entries]
-        return Demand(
-            requests=sum(plan.requests(entry) for entry, plan in plans),
-            tokens=sum(plan.tokens(entry) for entry, plan in plans),
-            held=sum(plan.held(entry) for entry, plan in plans),
-        )
-
-    @property
-    def planned_tokens(self) -> int:
-        """Prompt tokens the plan sends to all entries, before any failure is confirmed."""
-        return self.demand.tokens
+        return demand_of({entry: self.plan(entry) for entry in self.entries})
 
     @property
     def token_cap(self) -> int:
         """Prompt tokens at which sending stops, whatever is still open."""
         asked = self.options.budget.prompt_tokens * len(self.entries)
-        return round(CAP_FACTOR * max(asked, self.planned_tokens))
+        return round(CAP_FACTOR * max(asked, self.demand.tokens))
 
     def observed(self, entry: Entry) -> Observed:
         """What was and will be observed on `entry`."""
@@ -226,7 +205,7 @@ class Run:
             seconds=time.monotonic() - self._clock,
             requests_planned=self.demand.requests if checked else 0,
             requests_sent=self._wires.sent.requests,
-            prompt_tokens_planned=self.planned_tokens if checked else 0,
+            prompt_tokens_planned=self.demand.tokens if checked else 0,
             prompt_tokens_sent=self._wires.sent.tokens,
             engine_requests_sent=self._wires.sent_to_engine.requests,
             engine_prompt_tokens_sent=self._wires.sent_to_engine.tokens,

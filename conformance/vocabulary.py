@@ -25,7 +25,11 @@ LONGEST_NUMBER = 9
 CUT = "…"
 """Stands where a text was cut."""
 
-_TOKEN = re.compile(r"\S+")
+_TOKEN = re.compile(r"[^\s\"{}\[\],;]+")
+_BEFORE_CUT = re.compile(rf"([\w+-]+){CUT}")
+_AFTER_CUT = re.compile(rf"{CUT}([\w+-]+)")
+_AT_HEAD = re.compile(r"\A([\w+-]+)")
+_AT_TAIL = re.compile(r"([\w+-]+)\Z")
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)*")
 _PIECE = re.compile(r"[\w+-]+(?:['’][^\W\d_]+)*")
 _NUMBER = re.compile(r"[+-]?[\d.,_]*\d(?:[eE][+-]?\d+|-\d+)?(?:k|s|ms|%|KiB|MiB|GiB|st|nd|rd|th)?")
@@ -40,6 +44,8 @@ _ERROR_WORDS = frozenset(
     for word in line.split()
 )
 """Lower-case words; those in Chinese are looked for inside longer runs, since that writes no spaces."""
+
+_ID_OF = frozenset(("call", "chatcmpl", "cmpl", "fc", "msg", "req", "resp", "toolu"))
 
 _CJK_FROM = 0x2E80
 _CJK = re.compile("|".join(sorted((w for w in _ERROR_WORDS if ord(w[0]) > _CJK_FROM), key=len, reverse=True)))
@@ -83,26 +89,26 @@ class Vocabulary:
         self._texts = texts
         self._taken = 0
         self._sent: set[str] = set()
+        self._cut: frozenset[str] = frozenset()
         self._numbers: set[float] = set()
 
-    def spoken(self, text: str) -> str:
-        """The text with every word the suite does not know shown by its shape only."""
-        shown = _TOKEN.sub(lambda found: self._token(found.group()), text)
-        if text.startswith(CUT) or text.endswith(CUT):
-            shown = self._with_cut_words(text, shown)
-        return shown
+    def spoken(self, text: str, *, window: bool = False) -> str:
+        """The text with every word the suite does not know shown by its shape only.
 
-    def _with_cut_words(self, text: str, shown: str) -> str:
-        """A window on a text begins and ends inside words: what is left of one that was sent is known, too."""
-        head, tail = re.match(rf"{CUT}(\w+)", text), re.search(rf"(\w+){CUT}\Z", text)
-        for found, fits in ((head, str.endswith), (tail, str.startswith)):
-            if found and any(fits(word, found[1].lower()) for word in self._all_sent()):
-                shown = shown[: found.start(1)] + found[1] + shown[found.end(1) :]
-        return shown
+        A `window` on a longer text may begin and end inside words, as a text may beside each "…": what is left there of
+        a word that is known is known, too.
+        """
+        cut = [*_BEFORE_CUT.findall(text), *_AFTER_CUT.findall(text)]
+        if window:
+            cut += [*_AT_HEAD.findall(text), *_AT_TAIL.findall(text)]
+        self._cut = frozenset(piece for piece in map(str.lower, cut) if self._is_left_of_a_word(piece))
+        return _TOKEN.sub(lambda found: self._token(found.group()), text)
 
-    def _all_sent(self) -> set[str]:
+    def _is_left_of_a_word(self, piece: str) -> bool:
         self._read_on()
-        return self._sent
+        return any(
+            word.startswith(piece) or word.endswith(piece) for words in (self._sent, own_words()) for word in words
+        )
 
     def _token(self, token: str) -> str:
         if _known_whole(token) or self._was_sent(token):
@@ -112,13 +118,19 @@ class Vocabulary:
         return self._pieces(token)
 
     def _pieces(self, token: str) -> str:
-        shown = _PIECE.sub(lambda found: found.group() if self._knows(found.group()) else shape(found.group()), token)
+        shown = _PIECE.sub(lambda found: found.group() if self._knows(found.group()) else _shape(found.group()), token)
         # A number beside a word nobody knows is part of it.
         return shown if shown == token else re.sub(r"\d", "9", shown)
 
     def _knows(self, piece: str) -> bool:
         lower = piece.lower()
-        if lower in own_words() or _is_class_name(piece) or _is_error_code(lower) or _known_whole(piece):
+        if (
+            lower in own_words()
+            or lower in self._cut
+            or _is_class_name(piece)
+            or _is_error_code(lower)
+            or _known_whole(piece)
+        ):
             return True
         stem = re.sub(r"'s$|’s$", "", lower)
         return stem in own_words() or self._was_sent(piece)
@@ -143,9 +155,17 @@ class Vocabulary:
         self._taken = len(texts)
 
 
+def _shape(piece: str) -> str:
+    """The shape of a word nobody knows; of an id (`call_x1`, `chatcmpl-x1`) what it is an id of stays."""
+    head, between, rest = re.match(r"([^_-]*)([_-]?)(.*)", piece, re.DOTALL).groups()  # type: ignore[union-attr]
+    return head + between + shape(rest) if between and head.lower() in _ID_OF else shape(piece)
+
+
 def _known_whole(token: str) -> bool:
     """Numbers of a suite's own making, and tokens without letters and digits."""
     if not re.search(r"\w", token):
+        return True
+    if re.fullmatch(r"-?\d0*", token):  # however large, a round number is nobody's
         return True
     return _NUMBER.fullmatch(token) is not None and len(re.findall(r"\d", token)) <= LONGEST_NUMBER
 

@@ -181,12 +181,13 @@ def _warm_send(probes: tuple[Probe, ...], bound: float) -> int:
 
 def _state(probes: tuple[Probe, ...], bound: float, thresholds: QualifyThresholds) -> CacheState:
     sent = [s for p in probes for s in (p.first, *p.repeats)]
+    ids = [(p.first.answer_id, r.answer_id) for p in probes for r in p.repeats]
+    cached_answers = bool(ids) and all(first is not None and first == again for first, again in ids)
     if not any(p.first.valid and any(r.valid for r in p.repeats) for p in probes):
-        return CacheState.UNKNOWN
+        return CacheState.RESPONSE_CACHE if cached_answers else CacheState.UNKNOWN
     if all(s.cached is None for s in sent):
         return CacheState.NOT_REPORTED
-    ids = [(p.first.answer_id, r.answer_id) for p in probes for r in p.repeats]
-    if ids and all(first is not None and first == again for first, again in ids):
+    if cached_answers:
         return CacheState.RESPONSE_CACHE
     hits = _hits(probes, bound)
     if not any(hits):

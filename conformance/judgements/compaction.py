@@ -24,10 +24,10 @@ def compacts_at_the_true_size(observed: Observed) -> Verdict:
     played = observed.compaction
     if played.failed:
         return judging.undecided(played.why, len(played.failed))
-    beside = [*played.cold, *([played.after] if played.after is not None else [])]
-    readings = [*_plain(observed), *played.readings, *beside]
-    tables = (_table(played.threshold, [*played.readings, *beside]), *_plain_table(readings))
-    n = len(readings)
+    answers = [*_plain(observed), *played.readings, *played.cold, *played.after]
+    tables = (_table(played.threshold, [r for r in answers if r.streamed]), *_plain_table(answers))
+    n = len(answers)
+    readings = [r for r in answers if not r.untold]
     for streamed in (True, False):
         off = [r for r in readings if r.streamed is streamed and _off(r, share)]
         if len(off) >= LEAST_OFF:
@@ -35,6 +35,9 @@ def compacts_at_the_true_size(observed: Observed) -> Verdict:
     off = [r for r in readings if _off(r, share)]
     if off:
         return judging.undecided(f"{len(off)} of {n} answers count another context than was sent", n, tables=tables)
+    if untold := [r for r in answers if r.untold]:
+        why = f"{len(untold)} of {n} answers prove nothing: {untold[0].untold}"
+        return judging.withholds(why, n, code="counts-missing", tables=tables)
     for streamed in (True, False):
         form = "streamed" if streamed else "plain"
         for warm in (True, False):
@@ -45,7 +48,7 @@ def compacts_at_the_true_size(observed: Observed) -> Verdict:
                     f"only {seen} {form} answers {state}: the others prove nothing", n, tables=tables
                 )
     last = played.readings[-1]
-    if not last.full or played.after is None or played.after.full:
+    if not last.full or len(played.after) != 1 or played.after[0].full:
         return judging.undecided("the session did not compact once and go on", n, tables=tables)
     known = "by the upstream's count" if observed.sees_upstream else "by the same prompts' cold counts"
     return judging.passes(
@@ -75,8 +78,12 @@ def _failed(
 ) -> Verdict:
     worst = max(off, key=lambda r: abs(r.context - r.size) / r.size)
     early = worst.context > worst.size
+    code = "compacts-early" if early else "compacts-late"
     form = "streamed" if worst.streamed else "plain"
-    if early:
+    if early and all(r in observed.compaction.after for r in off):
+        code = "compacts-again"
+        what = f"a client that has compacted reads its context as still {worst.context:,} tokens, and compacts again"
+    elif early:
         at = threshold * worst.size / worst.context
         what = f"a client that means to compact at {threshold:,} tokens of context does so at about {at:,.0f}"
     elif worst.context == 0:
@@ -89,7 +96,7 @@ def _failed(
         f"{what}: {len(off)} {form} answers, e.g. {worst.size:,} tokens ({worst.cached:,} cached) counted as "
         f"{worst.context:,}",
         n,
-        code="compacts-early" if early else "compacts-late",
+        code=code,
         tables=tables,
         excerpts=(evidence("an answer whose counts mislead", worst.exchange, observed),),
     )

@@ -8,6 +8,7 @@ from conformance.evidence.conversation import Sent
 from conformance.judgements.verdict import Judging, evidence, usage_upstream
 from conformance.observe.observations import DialectPair
 from conformance.observe.observed import Observed
+from conformance.observe.owed_usage import OWED, owes_usage
 from conformance.observe.records import matching_records, own_record
 from conformance.verdicts import Cell, Entry, Status, Table, Vantage, Verdict
 from conformance.wire.exchange import Exchange, Usage
@@ -189,6 +190,9 @@ def forms_agree(observed: Observed) -> Verdict:
         usage = exchange.usage
         if not exchange.ok:
             continue
+        if not usage.prompt and owes_usage(exchange):
+            why = f"the same request counts {plain.prompt:,} prompt tokens plain and none streamed ({name}): {OWED}"
+            return judging.withholds(why, n, code="upstream-owes", tables=(table,))
         if usage.prompt is None or abs(usage.prompt - plain.prompt) > rules.total_slack(plain.prompt):
             streamed = "none" if usage.prompt is None else f"{usage.prompt:,}"
             return judging.says(

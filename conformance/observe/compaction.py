@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from conformance.evidence.conversation import Sent
 from conformance.observe.lab import WireConversation, WireLab
+from conformance.observe.owed_usage import OWED, owes_usage
 from conformance.observe.records import own_record
 from conformance.sessions import Session
 from conformance.sessions.compaction import ContextMeter, window_for
@@ -30,7 +31,8 @@ class Reading:
 
     `size` is the upstream's count where a recorder saw it, else what the same turn counts under a salt nobody sent:
     cold, and in the same form. `cached` is how much of it came from a cache. `full`: the client compacts before its
-    next turn. `warm`: at least half of what prompts do not share anyway came from the cache.
+    next turn. `warm`: at least half of what prompts do not share anyway came from the cache. `untold`: why nothing can
+    be made of the answer's counts; empty where they are the target's own statement.
     """
 
     what: str
@@ -41,20 +43,28 @@ class Reading:
     exchange: Exchange
     full: bool
     warm: bool
+    untold: str = ""
+
+
+NO_COUNTS = "the answers carry no prompt tokens (see STR-03, STR-06 and USE-09)"
+"""A client then counts for itself: what it makes of the missing counts is its own affair."""
+
+ALL_ZERO = "the streams count 0 prompt tokens, which the engine may do as well as the gateway: a recorder would tell"
 
 
 @dataclass(frozen=True)
 class Compaction:
-    """A streamed session played until its client compacts, its turns once more cold, and the turn behind it.
+    """A streamed session played until its client compacts, its turns once more cold, and what comes behind it.
 
-    `threshold` in tokens is what the client compacts at. `after` is None where it never came to that. `failed` holds
-    an answer without which nothing can be said, `why` what is wrong with it.
+    `threshold` in tokens is what the client compacts at. `after` is empty where it never came to that; it holds a
+    second turn where the first already looks full again. `failed` holds an answer without which nothing can be said,
+    `why` what is wrong with it.
     """
 
     threshold: int
     readings: tuple[Reading, ...]
     cold: tuple[Reading, ...]
-    after: Reading | None
+    after: tuple[Reading, ...] = ()
     failed: tuple[Exchange, ...] = ()
     why: str = ""
 
@@ -78,7 +88,7 @@ def play_until_compaction(lab: WireLab, *, scale: float, warm_send: int, floor: 
     try:
         return player.play(scale, warm_send)
     except _NoReadingError as problem:
-        return Compaction(player.threshold, (), (), None, (problem.exchange,), problem.why)
+        return Compaction(player.threshold, (), (), failed=(problem.exchange,), why=problem.why)
 
 
 class _Player:
@@ -106,14 +116,21 @@ class _Player:
             readings.append(_reading(f"turn {len(readings) + 1}", exchange, known, meter, self.floor))
         if lab.sees_upstream:
             self.twin(session, meter)
-        after = None
-        if meter.full:
-            lab.send_body(session.compaction_body(), stream=True, headers=session.headers())
-            session.compact()
+        return Compaction(meter.threshold, tuple(readings), tuple(self.cold), tuple(self.after(session, meter)))
+
+    def after(self, session: Session, meter: ContextMeter) -> Iterable[Reading]:
+        """The turn behind the compaction; one more where the client would compact again at once: it may be a hiccup."""
+        if not meter.full:
+            return
+        self.lab.send_body(session.compaction_body(), stream=True, headers=session.headers())
+        session.compact()
+        for what in ("after compacting", "the turn after that"):
             exchange = self.stream(session)
             known = _upstream_size(exchange) or self.twin(session, meter)
-            after = _reading("after compacting", exchange, known, meter, self.floor)
-        return Compaction(meter.threshold, tuple(readings), tuple(self.cold), after)
+            yield _reading(what, exchange, known, meter, self.floor)
+            if not meter.full:
+                return
+            session.grow(GROWTH_BYTES)
 
     def stream(self, session: Session) -> Exchange:
         exchange = self.lab.send(session, stream=True, via="raw")
@@ -182,7 +199,17 @@ def _reading(what: str, exchange: Exchange, size: int, meter: ContextMeter, floo
     usage = upstream_usage(record) if record is not None else exchange.usage
     cached = usage.cached or 0
     warm = 2 * (cached - floor) >= size - floor
-    return Reading(what, exchange.streamed, size, cached, meter.context, exchange, meter.full, warm)
+    untold = _untold(exchange, seen=record is not None) if not meter.context else ""
+    return Reading(what, exchange.streamed, size, cached, meter.context, exchange, meter.full, warm, untold)
+
+
+def _untold(exchange: Exchange, *, seen: bool) -> str:
+    """Why nothing can be made of an answer without counts; empty where the target has itself to blame for it."""
+    if exchange.usage.prompt is None:
+        return NO_COUNTS
+    if not seen:
+        return ALL_ZERO
+    return OWED if owes_usage(exchange) else ""
 
 
 def _upstream_size(exchange: Exchange) -> int | None:

@@ -11,6 +11,7 @@ from typing import Any
 from conformance.scripting.script import End, Hold, Script, ScriptedReply, Wait
 
 _WORD = re.compile(rb"[A-Za-z0-9_.:-]*")
+_HEAD = re.compile(rb"[A-Za-z0-9_.:-]*\Z")
 _LONGEST = 96
 """Bytes a token may have before and after the marker."""
 
@@ -47,18 +48,18 @@ class ScriptTable:
             held.release()
 
     def find(self, body: bytes, marker: bytes | None) -> tuple[str, ScriptedReply] | None:
-        """The reply of a request, by the first word of its body that contains the marker."""
+        """The reply of a request, by the first word of its body that contains the marker and has a reply."""
         if not self._replies or not marker:
             return None
         at = body.find(marker)
-        if at < 0:
-            return None
-        before = body[max(0, at - _LONGEST) : at]
-        head = re.search(rb"[A-Za-z0-9_.:-]*\Z", before)
-        tail = _WORD.match(body, at, at + len(marker) + _LONGEST)
-        token = ((head.group() if head else b"") + (tail.group() if tail else b"")).decode()
-        reply = self._replies.get(token)
-        return (token, reply) if reply is not None else None
+        while at >= 0:
+            head = _HEAD.search(body, max(0, at - _LONGEST), at)
+            tail = _WORD.match(body, at, at + len(marker) + _LONGEST)
+            token = ((head.group() if head else b"") + (tail.group() if tail else b"")).decode()
+            if token in self._replies:
+                return token, self._replies[token]
+            at = body.find(marker, at + len(marker))
+        return None
 
     async def held(self, token: str) -> None:
         """Wait until `token` is released."""

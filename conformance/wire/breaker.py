@@ -16,8 +16,8 @@ _TIMES = {2: "two", 3: "three", 4: "four", 5: "five"}
 class Breaker:
     """Opens after `failures` failures in a row, or when answers have become slow.
 
-    A failure is a 4xx, a 5xx, a timeout or a broken connection; whoever sends what may be refused says so. Slow: the
-    median of the last `window` requests is over `slower` times that of the first `window` and over `slow_s` seconds.
+    A failure is a 5xx, a timeout, a broken connection, or a 4xx that its sender did not expect. Slow: the median of
+    the last `window` requests is over `slower` times that of the first `window` and over `slow_s` seconds.
     """
 
     failures: int = 3

@@ -73,6 +73,7 @@ class Wire:
         self.patience = patience
         self.on_exchange = on_exchange
         self._limits = dict(limits or {})
+        self._accepted: set[Entry] = set()
         self.sent_requests = 0
         self.prompt_tokens_sent = 0
         self._answered = 0
@@ -252,7 +253,10 @@ class Wire:
         most = reply.sent // LEAST_BYTES_PER_TOKEN
         self.prompt_tokens_sent += reply.sent // BYTES_PER_TOKEN if reported is None else min(max(reported, 0), most)
         failure = reply.failure or reply.answer.failure
-        if not (exchange.odd and failure == "4xx"):
+        if failure is None:
+            self._accepted.add(exchange.entry)
+        # Refused from the first request on is a verdict's matter; refused after others were taken is trouble.
+        if failure != "4xx" or (exchange.entry in self._accepted and not exchange.odd):
             self.breaker.note(
                 status=exchange.status,
                 failure=failure,

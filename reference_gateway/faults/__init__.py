@@ -187,6 +187,13 @@ _ALL = (
         "usage of several chunks added up instead of the last one taken",
         usage.CachedTwice,
     ),
+    Fault(
+        "session-high-water",
+        "a session's prompt is counted as the largest it ever had, also after its client has compacted",
+        _ids("CMP-01"),
+        "context gauges that never fall; opencode compacts for ever while the reported usage stays above its limit",
+        usage.SessionHighWater,
+    ),
 )
 
 FAULTS: dict[str, Fault] = {fault.name: fault for fault in (*_ALL, *ANSWERS, *TRANSLATION)}

@@ -229,7 +229,7 @@ TRANSLATION = (
     Fault(
         "marks-in-text",
         "a text with a cache mark says so",
-        _ids("PFX-08"),
+        _ids("PFX-08 PFX-01 CON-01"),
         "blocks rendered by their string form",
         history.MarksInText,
     ),

@@ -18,8 +18,6 @@ from conformance.verdicts import ExitCode, Status, Vantage
 from prefixproof_plugin import OPTIONS
 from reference_gateway import FAULTS
 
-pytestmark = pytest.mark.xdist_group("docs_commands")  # its fixture is made once
-
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 OWN_COMMANDS = (
     ("engine", "serve"),

@@ -25,8 +25,6 @@ from reference_gateway import FAULTS
 from reference_gateway.faults.translation import TRANSLATION
 from reference_gateway.messages.usage import prompt_estimate
 
-pytestmark = pytest.mark.xdist_group("gateway_faults")  # its fixture is made once
-
 HEADER = "x-anthropic-billing-header: cc_version=2.1.116.d8c; cc_entrypoint=cli; cch=0a1b2;"
 SYSTEM = "You are a careful assistant."
 TURNS = [

@@ -45,6 +45,8 @@ def test_every_word_of_the_catalogue_is_known() -> None:
         ("call +4917098765432 now", "call +9999999999999 now"),
         ("ZANZIBAR_SECRET_TEXT", "aaaaaaaa_aaaaaa_aaaa"),
         ("session a1b2c3d4e5f6", "session a9a9a9a9a9a9"),
+        ("call_dfSzWcA1 chatcmpl-9f8e", "call_aaaaaaa9 chatcmpl-9a9a"),
+        ('{"n":4711,"who":"quuxwellington-42"}', '{"n":4711,"who":"aaaaaaaaaaaaaa-99"}'),
         ("模型 桑给巴尔 无可用渠道", "模型 aaaa 无可用渠道"),
     ],
 )
@@ -69,3 +71,18 @@ def test_texts_sent_later_are_known_later() -> None:
 def test_words_cut_at_the_ends_of_a_window_are_known_by_what_is_left() -> None:
     assert spoken("…zibar is near Quuxwell…", "zanzibar quuxwellington") == "…zibar is near Quuxwell…"
     assert spoken("…zibar is near Quuxwell…", "zanzibar") == "…zibar is near aaaaaaaa…"
+    sent = ("cch=0a1b2;", "76268f71-prefixproof-000001")
+    assert spoken("…; cch=0a1b2;76268f71-prefixproof-000…", *sent) == "…; cch=0a1b2;76268f71-prefixproof-000…"
+
+
+def test_a_window_may_end_inside_a_word_and_a_text_may_not() -> None:
+    vocabulary = Vocabulary(lambda: ["to find coverage of zanzibar"])
+    assert vocabulary.spoken("anzibar find cove", window=True) == "anzibar find cove"
+    assert vocabulary.spoken("anzibar find cove") == "aaaaaaa find aaaa"
+    assert spoken('{"cached_tokens":700,"prompt_cache_miss_tok…') == '{"cached_tokens":700,"prompt_cache_miss_tok…'
+
+
+def test_round_numbers_are_nobodys() -> None:
+    assert spoken("1000000000000000000000000000000 and 4917012345678") == (
+        "1000000000000000000000000000000 and 9999999999999"
+    )

@@ -54,7 +54,7 @@ def judged(
         sees_upstream=False,
         thresholds=THRESHOLDS,
         qualification=SimpleNamespace(probes=(probe, probe, probe), floor=0),
-        compaction=played or Compaction(1500, turns, (reading(1600, 0, 1600),), reading(900, 700, 900)),
+        compaction=played or Compaction(1500, turns, (reading(1600, 0, 1600),), (reading(900, 700, 900),)),
         own_text=lambda _: True,
     )
     return compacts_at_the_true_size(cast(Observed, observed))
@@ -104,7 +104,7 @@ def test_a_session_that_was_never_warm_proves_nothing() -> None:
 
 
 def test_a_failed_turn_is_no_verdict() -> None:
-    verdict = judged(played=Compaction(0, (), (), None, (exchange(error="HTTP 500"),), "a turn failed: HTTP 500"))
+    verdict = judged(played=Compaction(0, (), (), failed=(exchange(error="HTTP 500"),), why="a turn failed: HTTP 500"))
     assert verdict.status is Status.INCONCLUSIVE
     assert "HTTP 500" in verdict.reason
 

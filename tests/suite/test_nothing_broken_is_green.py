@@ -230,6 +230,13 @@ def test_a_wait_that_is_too_long_is_no_wait() -> None:
     assert sum("failures" in name for name in facts(judged)) == 1
 
 
+def test_counts_of_the_request_before_are_seen_by_a_larger_budget() -> None:
+    judged = judge(
+        BAD["cached of the request before"](), recorder=False, budget=Budget.STANDARD, entries=(Entry.MESSAGES,)
+    )
+    assert "PIN-02" in judged.failed, judged.said
+
+
 # What is sent, and to whom
 
 
@@ -240,7 +247,8 @@ def test_the_direct_arm_is_counted_apart() -> None:
     assert judged.report.engine_prompt_tokens_sent > 20_000
     healthy = judge(Target(), recorder=False, direct=True)
     assert healthy.report is not None
-    assert (healthy.report.engine_requests_sent, healthy.report.engine_prompt_tokens_sent) == (0, 0)
+    assert healthy.report.engine_requests_sent == 2  # hello, and the text of both entries
+    assert 0 < healthy.report.engine_prompt_tokens_sent < 5_000
 
 
 @pytest.mark.parametrize(("budget", "recorder"), [(Budget.QUICK, True), (Budget.QUICK, False)])
@@ -270,7 +278,7 @@ def test_a_production_engines_pool_is_filled_by_two_percent_at_most(monkeypatch:
                 run.close()
 
     assert facts_of(preflight(100_000))["pool"].startswith("about 13,200 of the pool's 100,000 tokens (13 %)")
-    monkeypatch.setattr("conformance.run.is_production", lambda *_: True)
+    monkeypatch.setattr("conformance.pool.is_production", lambda *_: True)
     with pytest.raises(UsageProblem, match="at most 2 % of a production engine's pool"):
         preflight(100_000)
     preflight(100_000, pool_share=14.0)

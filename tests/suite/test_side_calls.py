@@ -49,8 +49,13 @@ SIDE_CALLS = {
 }
 
 
+OF_THE_DOUBLE = ("CNT-01", "ERR-02")
+"""SHOULDs that the doubles break themselves: their side calls run on when a client leaves, and are counted along."""
+
+
 def accused(judged: Judged) -> dict[str, str]:
-    return {k: v for k, v in judged.said.items() if v.startswith(("fail", "warn", "suite error"))}
+    said = {k: v for k, v in judged.said.items() if v.startswith(("fail", "warn", "suite error"))}
+    return {k: v for k, v in said.items() if not (v.startswith("warn") and k.startswith(OF_THE_DOUBLE))}
 
 
 @pytest.mark.parametrize("name", SIDE_CALLS)

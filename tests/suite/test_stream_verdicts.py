@@ -82,14 +82,14 @@ def test_a_stream_without_its_text_fails_by_its_own_upstream_stream_and_is_never
 
 
 class FailsOnce:
-    """An upstream that breaks off in one stream."""
+    """An upstream that breaks off in one stream, the first after the preflight's."""
 
     def __init__(self) -> None:
         self.streams = 0
 
     def __call__(self, asked: Asked, reply: Reply) -> None:
         self.streams += asked.streamed
-        if asked.streamed and self.streams == 1:
+        if asked.streamed and self.streams == 2:
             stream_cut(asked, reply)
 
 
