@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from suite_targets import Asked, Json, Layer, Target, UsageChange, judge
 
 from conformance.evidence.conversation import Sent
 from conformance.evidence.thresholds import THRESHOLDS
@@ -13,8 +14,9 @@ from conformance.judgements.compaction import compacts_at_the_true_size
 from conformance.matrix import run_cell
 from conformance.observe.compaction import Compaction, Reading
 from conformance.observe.observed import Observed
+from conformance.observe.owed_usage import OWED
 from conformance.sessions.compaction import SHARE, ContextMeter, window_for
-from conformance.verdicts import Entry, Status, Vantage, Verdict
+from conformance.verdicts import Entry, ExitCode, Status, Vantage, Verdict
 from conformance.wire.exchange import Exchange, Usage
 
 GOOD = ((1000, 0), (1200, 960), (1400, 1152), (1600, 1344))
@@ -31,8 +33,8 @@ def sent(prompt: int, cached: int) -> Sent:
     return Sent(prompt=prompt, cached=cached, exchange=answer)
 
 
-def reading(size: int, cached: int, context: int, full: bool = False) -> Reading:
-    return Reading("turn", True, size, cached, context, exchange(), full, warm=2 * cached >= size)
+def reading(size: int, cached: int, context: int, full: bool = False, untold: str = "") -> Reading:
+    return Reading("turn", True, size, cached, context, exchange(), full, warm=2 * cached >= size, untold=untold)
 
 
 def judged(
@@ -103,6 +105,29 @@ def test_a_session_that_was_never_warm_proves_nothing() -> None:
     assert "from a warm cache" in verdict.reason
 
 
+def session(*after: Reading, untold: str = "") -> Compaction:
+    """Four right turns, the first of them without counts where `untold` says why, and what came behind compacting."""
+    turns = [reading(size, cached, size, full=size == GOOD[-1][0]) for size, cached in GOOD]
+    if untold:
+        turns[:2] = [reading(size, cached, 0, untold=untold) for size, cached in GOOD[:2]]
+    return Compaction(1500, tuple(turns), (reading(1600, 0, 1600),), after)
+
+
+def test_counts_that_nobody_gave_accuse_nobody_and_pass_nothing() -> None:
+    verdict = judged(played=session(reading(900, 700, 900), untold=OWED))
+    assert (verdict.status, verdict.code) == (Status.INCONCLUSIVE, "counts-missing")
+    assert verdict.reason == f"2 of 12 answers prove nothing: {OWED}"
+    assert judged(played=session(reading(900, 700, 900))).status is Status.PASS
+
+
+def test_a_context_that_stays_after_compacting_compacts_again() -> None:
+    still = reading(900, 700, 1600, full=True)
+    verdict = judged(played=session(still, reading(1100, 896, 1600, full=True)))
+    assert (verdict.status, verdict.code) == (Status.FAIL, "compacts-again")
+    assert "still 1,600 tokens" in verdict.reason
+    assert judged(played=session(still, reading(1100, 896, 1100))).status is Status.INCONCLUSIVE, "a hiccup"
+
+
 def test_a_failed_turn_is_no_verdict() -> None:
     verdict = judged(played=Compaction(0, (), (), failed=(exchange(error="HTTP 500"),), why="a turn failed: HTTP 500"))
     assert verdict.status is Status.INCONCLUSIVE
@@ -142,3 +167,60 @@ def test_without_a_recorder_the_cold_counts_tell() -> None:
 def test_its_root_is_told() -> None:
     assert cell("start-estimate").root == "STR-02"
     assert cell("no-include-usage").root == "STR-04"
+
+
+def no_prompt_tokens(asked: Asked, usage: Json) -> Json:
+    return {**usage, "prompt_tokens": 0, "prompt_tokens_details": None} if asked.streamed else usage
+
+
+def not_in_streams(asked: Asked, usage: Json) -> Json | None:
+    return None if asked.streamed else usage
+
+
+class Seldom:
+    """An upstream that leaves usage out of one stream in three."""
+
+    def __init__(self) -> None:
+        self.streams = 0
+
+    def __call__(self, asked: Asked, usage: Json) -> Json | None:
+        self.streams += asked.streamed
+        return None if asked.streamed and self.streams % 3 == 0 else usage
+
+
+@pytest.mark.parametrize("usage", [not_in_streams, no_prompt_tokens, Seldom()])
+def test_what_the_engine_does_not_count_is_not_held_against_the_gateway(usage: UsageChange) -> None:
+    """STR-06 asks a gateway for zeros then: a context of 0 is all that its client can read."""
+    judged = judge(Target(back=Layer(usage=usage)), recorder=True, entries=(Entry.MESSAGES,))
+    assert judged.failed == set(), judged.said
+    assert judged.status("CMP-01") is Status.INCONCLUSIVE
+    assert OWED in judged.reason("CMP-01")
+    assert judged.code is ExitCode.INCOMPLETE
+
+
+def test_from_the_clients_side_a_stream_of_zeros_is_nobodys() -> None:
+    judged = judge(Target(back=Layer(usage=not_in_streams)), recorder=False, entries=(Entry.MESSAGES,))
+    assert judged.status("CMP-01") is Status.INCONCLUSIVE
+    assert "the engine may do as well as the gateway" in judged.reason("CMP-01")
+
+
+@pytest.mark.parametrize("recorder", [True, False])
+def test_a_gateway_that_gives_streams_no_usage_is_other_rules_business(recorder: bool) -> None:
+    judged = judge(Target(front=Layer(usage=not_in_streams)), recorder=recorder, entries=(Entry.MESSAGES,))
+    assert judged.status("CMP-01") is Status.INCONCLUSIVE
+    assert "carry no prompt tokens (see STR-03" in judged.reason("CMP-01")
+    assert {"STR-01", "STR-03"} <= judged.failed
+
+
+@pytest.mark.parametrize(("fault", "root"), [("delta-without-input", "STR-03"), ("no-include-usage", "STR-04")])
+def test_zeros_where_the_upstream_counts_or_was_not_asked_follow_from_their_root(fault: str, root: str) -> None:
+    verdict = cell(fault)
+    assert (verdict.status, verdict.code, verdict.root) == (Status.FAIL, "compacts-late", root)
+
+
+@pytest.mark.parametrize("recorder", [True, False])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_session_whose_counts_never_fall_breaks_this_rule_alone(seed: int, recorder: bool) -> None:
+    found = run_cell("session-high-water", seed, recorder=recorder)
+    assert found.broken == {"CMP-01"}
+    assert {v.code for v in found.verdicts if v.status is Status.FAIL} == {"compacts-again"}
