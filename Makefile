@@ -32,6 +32,7 @@ lint: $(STAMP)  ## formatting, lint and types; changes nothing
 	$(BIN)/ruff format --check $(LINTED)
 	$(BIN)/ruff check $(LINTED)
 	$(BIN)/mypy $(LINTED)
+	$(BIN)/mypy tests/conftest.py
 
 format: $(STAMP)  ## format the code and mend what the linter can
 	$(BIN)/ruff format $(LINTED)

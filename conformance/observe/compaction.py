@@ -111,26 +111,28 @@ class _Player:
             session.grow(GROWTH_BYTES)
             for _ in range(warm_send - 2):
                 self.stream(session)
-            exchange = self.stream(session)
-            known = _upstream_size(exchange) or self.twin(session, meter)
-            readings.append(_reading(f"turn {len(readings) + 1}", exchange, known, meter, self.floor))
+            readings.append(self.turn(f"turn {len(readings) + 1}", session, meter))
         if lab.sees_upstream:
             self.twin(session, meter)
-        return Compaction(meter.threshold, tuple(readings), tuple(self.cold), tuple(self.after(session, meter)))
+        after = tuple(self.after(session, meter))
+        return Compaction(meter.threshold, tuple(readings), tuple(self.cold), after)
 
-    def after(self, session: Session, meter: ContextMeter) -> Iterable[Reading]:
+    def after(self, session: Session, meter: ContextMeter) -> list[Reading]:
         """The turn behind the compaction; one more where the client would compact again at once: it may be a hiccup."""
         if not meter.full:
-            return
+            return []
         self.lab.send_body(session.compaction_body(), stream=True, headers=session.headers())
         session.compact()
-        for what in ("after compacting", "the turn after that"):
-            exchange = self.stream(session)
-            known = _upstream_size(exchange) or self.twin(session, meter)
-            yield _reading(what, exchange, known, meter, self.floor)
-            if not meter.full:
-                return
+        found = [self.turn("after compacting", session, meter)]
+        if found[0].full:
             session.grow(GROWTH_BYTES)
+            found.append(self.turn("the turn after that", session, meter))
+        return found
+
+    def turn(self, what: str, session: Session, meter: ContextMeter) -> Reading:
+        exchange = self.stream(session)
+        known = _upstream_size(exchange) or self.twin(session, meter)
+        return _reading(what, exchange, known, meter, self.floor)
 
     def stream(self, session: Session) -> Exchange:
         exchange = self.lab.send(session, stream=True, via="raw")

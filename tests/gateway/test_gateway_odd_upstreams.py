@@ -92,7 +92,7 @@ def test_a_session_s_prompt_never_falls() -> None:
         httpx.Client(base_url=base, trust_env=False, timeout=20) as client,
     ):
 
-        def inputs(path: str, **more: Any) -> list[int]:
+        def inputs(path: str, **more: Any) -> list[Any]:
             found = []
             for size in sizes:
                 reported = usage(cached_tokens=900) | {"prompt_tokens": size}
