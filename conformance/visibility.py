@@ -22,6 +22,7 @@ import httpx
 import orjson
 from prometheus_client.parser import text_string_to_metric_families
 
+from conformance.errors import TargetProblem
 from conformance.matrix import run_cell
 from conformance.option_values import known_faults
 from conformance.options import Budget
@@ -41,8 +42,9 @@ HEAD = """\
 Measured: every fault of the reference gateway, once from the client alone (`--budget standard`), once with a recorder
 between gateway and engine, and once by the engine's metrics over a fixed day of two growing sessions. A fault is seen
 where a rule fails (*withheld*: none fails, but what cached counts should decide stays undecided, so the run is not
-green); by the engine, where the hit rate falls by more than {points:.0%} of all prompt tokens. The clean pair
-hits {clean:.1%}. `make visibility` measures everything anew and writes this page.
+green; *refused*: the first requests are answered with errors, and the run ends with exit code 10); by the engine, where
+the hit rate falls by more than {points:.0%} of all prompt tokens. The clean pair hits {clean:.1%}. `make visibility`
+measures everything anew and writes this page.
 
 | fault | client alone | recorder | engine's hit rate |
 |---|---|---|---|
@@ -67,14 +69,18 @@ class Seen:
     recorder: tuple[str, ...]
     hit_rate: float
     withheld: bool = False
+    refused: bool = False
 
 
 def look(fault: str | None) -> Seen:
     """Measure one fault; None is the clean pair."""
-    client = run_cell(fault, budget=Budget.STANDARD, recorder=False)
-    recorder = run_cell(fault)
+    recorder = _rules(run_cell(fault).broken)
+    try:
+        client = run_cell(fault, budget=Budget.STANDARD, recorder=False)
+    except TargetProblem:
+        return Seen(fault or "clean", (), recorder, hit_rate(fault), refused=True)
     withheld = not client.broken and any(v.status is Status.INCONCLUSIVE for v in client.verdicts)
-    return Seen(fault or "clean", _rules(client.broken), _rules(recorder.broken), hit_rate(fault), withheld)
+    return Seen(fault or "clean", _rules(client.broken), recorder, hit_rate(fault), withheld)
 
 
 def _rules(broken: frozenset[str]) -> tuple[str, ...]:
@@ -110,7 +116,7 @@ def page(clean: Seen, seen: Sequence[Seen]) -> str:
         + "\n"
         + TAIL.format(
             all=len(seen),
-            client=sum(bool(s.client) for s in seen),
+            client=sum(bool(s.client) or s.refused for s in seen),
             recorder=sum(bool(s.recorder) for s in seen),
             engine=sum(_by_engine(clean, s) for s in seen),
         )
@@ -118,7 +124,7 @@ def page(clean: Seen, seen: Sequence[Seen]) -> str:
 
 
 def _row(clean: Seen, seen: Seen) -> str:
-    client = ", ".join(seen.client) or ("withheld" if seen.withheld else "-")
+    client = ", ".join(seen.client) or ("withheld" if seen.withheld else "refused" if seen.refused else "-")
     engine = f"{seen.hit_rate:.1%}{', seen' if _by_engine(clean, seen) else ''}"
     return f"| `{seen.fault}` | {client} | {', '.join(seen.recorder) or '-'} | {engine} |"
 
@@ -137,7 +143,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     with ProcessPoolExecutor(args.jobs, mp_context=get_context("spawn")) as pool:
         clean, *seen = pool.map(look, [None, *known_faults()])
-    if clean.client or clean.recorder or clean.withheld:
+    if clean.client or clean.recorder or clean.withheld or clean.refused:
         print(f"the clean pair is accused, or not judged: {clean}", file=sys.stderr)  # noqa: T201
         return 1
     text = page(clean, seen)

@@ -33,7 +33,7 @@ def test_the_recorder_s_column_is_what_is_declared(fault: str) -> None:
 def test_what_the_client_alone_accuses_the_recorder_confirms() -> None:
     """But for CNT-01: a count that is right differs from a total that is wrong. A recorder knows the true total."""
     for client, recorder, _ in ROWS.values():
-        seen = set() if client in ("-", "withheld") else set(client.split(", "))
+        seen = set() if client in ("-", "withheld", "refused") else set(client.split(", "))
         confirmed = set(recorder.split(", "))
         assert seen <= confirmed | ({"CNT-01"} if confirmed & {"USE-01", "USE-06"} else set()), client
 
@@ -47,7 +47,9 @@ def test_the_sums_below_the_table_are_the_table_s() -> None:
     assert said in PAGE
 
 
-@pytest.mark.parametrize("fault", ["keep-billing-header", "random-user", "start-estimate", "chat-usage-rewritten"])
+@pytest.mark.parametrize(
+    "fault", ["keep-billing-header", "random-user", "start-estimate", "chat-usage-rewritten", "pass-through-body"]
+)
 def test_a_row_is_what_is_measured(fault: str) -> None:
     clean = visibility.Seen("clean", (), (), visibility.hit_rate(None))
     row = visibility.page(clean, [visibility.look(fault)]).partition("|---|---|---|---|\n")[2].partition("\n")[0]
