@@ -6,7 +6,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from suite_targets import Asked, Json, Layer, Target, UsageChange, judge
+from suite_layers import Asked, Json, Layer, UsageChange
+from suite_targets import Target, judge
 
 from conformance.evidence.conversation import Sent
 from conformance.evidence.thresholds import THRESHOLDS
