@@ -24,8 +24,11 @@ ENGINE_FAULTS = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; see `LoadExit` for what it returns."""
     parser = _parser()
-    parsed = parser.parse_args(argv)
+    given = list(sys.argv[1:] if argv is None else argv)
     try:
+        if given[:1] == ["incident"]:
+            return _incident(given[1:])
+        parsed = parser.parse_args(given)
         return _run(parsed)
     except LoadProblem as problem:
         sys.stderr.write(f"prefixproof-load: {problem}\n")
@@ -38,7 +41,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Load of agent-shaped sessions on a gateway; without --host on the embedded pair.",
         allow_abbrev=False,
     )
-    parser.add_argument("shape", metavar="NAME", choices=(*SHAPES, "replay"), help=", ".join((*SHAPES, "replay")))
+    parser.add_argument("shape", metavar="NAME", choices=(*SHAPES, "replay"), help=", ".join((*SHAPES, "replay", "incident")))
     parser.add_argument("--host", help="the gateway's base URL, as in http://127.0.0.1:3000")
     parser.add_argument("--users", type=int, default=4, help="sessions at a time (default 4)")
     parser.add_argument("--json", metavar="FILE", dest="result", help="the same as --result")
@@ -56,6 +59,26 @@ def _parser() -> argparse.ArgumentParser:
     pair.add_argument("--replicas", type=int, default=1, help="engines behind the gateway")
     pair.add_argument("--routing", default="session", choices=("session", "random"))
     return parser
+
+
+def _incident(given: list[str]) -> int:
+    import locust  # noqa: F401 - patches the standard library before anything opens a socket
+
+    from load.day.command import ARMS, DayOptions, run_day
+
+    parser = argparse.ArgumentParser(
+        prog="prefixproof-load incident", allow_abbrev=False,
+        description="The day of the incident through the embedded pair; prints the report's tables from what is measured.",
+    )  # fmt: skip
+    parser.add_argument("--arms", default=",".join(ARMS), help=f"which of {', '.join(ARMS)}; commas between")
+    parser.add_argument("--two-switches", action="store_true", help="also both switches, with a client that compacts")
+    parser.add_argument("--part", type=float, default=1.0, help="share of the day's requests (default: all)")
+    parser.add_argument("--report", metavar="DIR", help="write usage tables, forensics' words and day.json there")
+    parser.add_argument("--capture", action="store_true", help="also captures with hashed parts, for forensics")
+    parser.add_argument("--tokenizer", default="deepseek", choices=("deepseek", "fast"))
+    parsed = parser.parse_args(given)
+    arms = tuple(part for part in parsed.arms.split(",") if part)
+    return int(run_day(DayOptions(**{**vars(parsed), "arms": arms})))
 
 
 def _run(parsed: argparse.Namespace) -> int:

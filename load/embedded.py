@@ -38,6 +38,7 @@ class PairOptions:
     step_interval: float = 0.0
     replicas: int = 1
     routing: str = "session"
+    usage_log: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -87,8 +88,9 @@ def _engine_arguments(options: PairOptions) -> list[str]:
 def _channels(options: PairOptions, engines: list[str]) -> str:
     replicas = ", ".join(f'"{url}"' for url in engines[1:])
     more = f'replicas = [{replicas}]\nrouting = "{options.routing}"\n' if len(engines) > 1 else ""
+    log = f'usage_log = "{options.usage_log}"\n' if options.usage_log is not None else ""
     return (
-        '[[channels]]\nname = "vllm"\n'
+        log + '[[channels]]\nname = "vllm"\n'
         f'url = "{engines[0]}"\n{more}models = ["{ENGINE_MODEL}"]\n'
         f'aliases = {{ "{DEFAULT_MODEL}" = "{ENGINE_MODEL}" }}\n'
         f"strip_anthropic_billing_header = {str(options.strip_header).lower()}\n"

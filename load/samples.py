@@ -38,6 +38,7 @@ class Sample:
     created: int | None = None
     output: int | None = None
     recalled: bool | None = None
+    start_prompt: int | None = None  # what message_start said
     answer: str = ""  # eight hex digits of the text's hash
     counts: bool = True  # False: a request that reports no usage by nature (count_tokens)
 

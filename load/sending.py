@@ -18,6 +18,7 @@ from conformance.errors import PrefixproofError
 from conformance.verdicts import Entry
 from conformance.wire.client import Wire
 from conformance.wire.endpoint import RUN_HEADER, USER_AGENT
+from conformance.wire.usage import messages_usage
 from load.answers import LONGEST_LINE, StreamReading, error_kind, read_plain, text_hash
 from load.samples import Sample
 from load.talk import Outgoing, as_object
@@ -159,6 +160,8 @@ def _read_stream(stream: Any, outgoing: Outgoing, sample: Sample, began: float) 
         sample.ttft = reading.first - began
     sample.gap_mean, sample.gap_max = reading.gap_mean, reading.gap_max
     _note_usage(sample, reading.usage)
+    if reading.start_usage is not None:
+        sample.start_prompt = messages_usage(reading.start_usage).prompt
     text = reading.text
     sample.answer = text_hash(text)
     if outgoing.expects is not None:

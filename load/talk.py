@@ -142,11 +142,16 @@ class Talk:
             self._group += 1
         own = path or (MESSAGES if self.session.profile.dialect == "messages" else CHAT)
         if stream:
-            body = body[:-1] + (_STREAM if own == MESSAGES else _STREAM_CHAT)
+            body = with_stream(body, own)
         spec = self.spec
         return Outgoing(
             spec.number, conversation, kind, own, body, headers, self._group, stream, expects, spec.client, spec.sdk
         )
+
+
+def with_stream(body: bytes, path: str) -> bytes:
+    """The encoded body asking for a stream, and for usage at its end."""
+    return body[:-1] + (_STREAM if path == MESSAGES else _STREAM_CHAT)
 
 
 def hash_of(*key: object) -> int:
