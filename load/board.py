@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from itertools import groupby
 from operator import attrgetter
@@ -13,8 +14,10 @@ from gevent.queue import Queue
 
 from load.options import LoadOptions
 from load.plan import Phase, Plan, SessionSpec, Track, part_of
+from load.replaying import TraceTalk
 from load.samples import Sample
 from load.talk import Outgoing, Talk
+from load.traces import read_trace
 
 if TYPE_CHECKING:
     from load.sending import Sender
@@ -37,6 +40,8 @@ class Board:
         self._phases: tuple[Phase, ...] = ()
         self._specs: dict[int, SessionSpec] = {}
         self._talks: dict[int, Talk] = {}
+        self._trace: TraceTalk | None = None
+        self._opened = 0.0
         self._left = 0
         self.options: LoadOptions | None = None
         self.busy = 0
@@ -55,6 +60,7 @@ class Board:
         """Hand out phase `number`."""
         phase = self._phases[number]
         self._left = len(phase.tracks)
+        self._opened = time.monotonic()
         for track in phase.tracks:
             self._queue.put((number, track))
         if not phase.tracks:
@@ -81,19 +87,28 @@ class Board:
     def _play(self, track: Track, phase: str, sender: Sender) -> None:
         options = self.options
         assert options is not None, "begin() comes first"
-        talk = self._talks.get(track.session)
-        if talk is None:
-            talk = self._talks[track.session] = Talk.begin(
-                self._specs[track.session], seed=options.seed, run=options.run, model=options.model,
-                max_tokens=options.answer_tokens,
-            )  # fmt: skip
+        talk = self._talk(track.session, options)
         for step in track.steps:
-            if step.pause and self.stopping.wait(step.pause):
+            pause = step.pause if step.kind != "trace" else self._opened + step.pause - time.monotonic()
+            if pause > 0 and self.stopping.wait(pause):
                 return
             for _, group in groupby(talk.requests(step), key=attrgetter("group")):
                 if self.stopping.is_set():
                     return
                 self._send(list(group), phase, sender)
+
+    def _talk(self, session: int, options: LoadOptions) -> Talk | TraceTalk:
+        if options.trace is not None:
+            self._trace = self._trace or TraceTalk(
+                read_trace(options.trace, options.trace_requests), options.run, options.model, options.answer_tokens
+            )
+            return self._trace
+        if session not in self._talks:
+            self._talks[session] = Talk.begin(
+                self._specs[session], seed=options.seed, run=options.run, model=options.model,
+                max_tokens=options.answer_tokens,
+            )  # fmt: skip
+        return self._talks[session]
 
     def _send(self, group: list[Outgoing], phase: str, sender: Sender) -> None:
         if len(group) == 1:

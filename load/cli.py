@@ -43,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("shape", metavar="NAME", choices=(*SHAPES, "replay"), help=", ".join((*SHAPES, "replay", "incident")))
     parser.add_argument("--host", help="the gateway's base URL, as in http://127.0.0.1:3000")
-    parser.add_argument("--users", type=int, default=4, help="sessions at a time (default 4)")
+    parser.add_argument("--users", type=int, help="sessions at a time (default 4; replay: 1, in order)")
     parser.add_argument("--json", metavar="FILE", dest="result", help="the same as --result")
     parser.add_argument("--api-key", help=f"the key; default: ${KEY_VARIABLE}")
     parser.add_argument("--processes", type=int, help="Locust workers on this machine; default: none, one process")
@@ -91,6 +91,8 @@ def _run(parsed: argparse.Namespace) -> int:
             own = _pointed_at(pair, parsed)
         elif parsed.fault:
             raise LoadProblem("--fault only goes with the embedded pair: leave --host out")
+        if parsed.users is None:
+            own["users"] = 1 if parsed.shape == "replay" else 4
         options = from_namespace(parsed, **own)
         if options.gate:
             from load.gate import read_gate

@@ -13,6 +13,7 @@ from load.page import page
 from load.predicting import predictions
 from load.recipe import cause_recipe
 from load.record import Record
+from load.replaying import ceilings
 from load.result import result
 from load.second_tier import second_tier
 from load.tables import tables
@@ -31,6 +32,8 @@ def conclude(record: Record) -> LoadExit:
             record.samples.ordered, block_size=record.block_size, pool_tokens=record.pool_tokens,
             l2_tokens=options.l2_tokens,
         )  # fmt: skip
+    if record.plan.shape == "replay":
+        record.extra["replay"] = ceilings(record)
     held = judge(read_gate(options.gate), record, tier) if options.gate else []
     recipe = cause_recipe(tier) if tier is not None and tier.write_only else []
     code = exit_code(record, held)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-StepKind = Literal["turn", "again", "side", "agents", "compact"]
+StepKind = Literal["turn", "again", "side", "agents", "compact", "trace"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +15,7 @@ class Step:
     `turn` grows the conversation by `bytes` (the first one sends what there is) and sends it; `again` sends the last
     request once more, byte for byte; `side` sends the side requests of `name`; `agents` lets `count` sub-agents of
     `turns` requests run, then sends the turn with their results; `compact` asks for a summary and goes on with it.
+    `trace` sends request `count` of a trace, `pause` seconds after its phase began.
     `recall` asks for the session's fact at the end of the turn, `pause` is slept before, in seconds.
     """
 

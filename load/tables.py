@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from load.gate import Held
 from load.predicting import Prediction
@@ -33,6 +34,8 @@ def tables(record: Record, tier: SecondTier | None, predicted: list[Prediction],
             "hit rates, measured and predicted by this tool's own cache model\n"
             + table(("phase", "requests", "measured", "endless cache", "L1 only", "L1 and L2"), rows)
         )
+    if record.extra.get("replay"):
+        parts.append(_replay(record.extra["replay"]))
     if tier is not None:
         parts.append(_tier(tier))
     if record.cpu and total.requests:
@@ -68,6 +71,14 @@ def _share(value: float | None) -> str:
 
 def _count(value: float | None) -> str:
     return "not known" if value is None else f"{value:,.0f}"
+
+
+def _replay(told: dict[str, Any]) -> str:
+    names = {"endless": "predicted, endless cache", "l1": "predicted, L1 only", "l1_and_l2": "predicted, L1 and L2"}
+    rows = [(names.get(name, name), _share(r["whole"]), _share(r["second_half"])) for name, r in told["rates"].items()]
+    said = f"{told['kind']} trace, blocks of {told['block']} tokens, hit rates over full blocks"
+    part = "" if told["complete"] else "\nnot the whole trace was sent: the measured row is not comparable"
+    return f"{said}\n{table(('', 'whole', 'second half'), rows)}{part}"
 
 
 def _tier(tier: SecondTier) -> str:
