@@ -17,7 +17,7 @@ export PIP_NO_INPUT := 1
 export PIP_ROOT_USER_ACTION := ignore
 
 .DEFAULT_GOAL := help
-.PHONY: help conformance test lint format matrix aa targets lock clean
+.PHONY: help conformance test lint format matrix visibility aa targets lock clean
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z]+):.*##[ ]*(.*)/  make \1            \2/p' $(MAKEFILE_LIST) | sed -E 's/^(.{20}) */\1/'
@@ -26,7 +26,7 @@ conformance: $(STAMP)  ## judge the embedded pair, or a gateway: make conformanc
 	$(BIN)/prefixproof $(if $(TARGET),--target '$(TARGET)') $(ARGS)
 
 test: $(STAMP)  ## the project's own tests; ARGS="-k NAME" narrows them
-	$(BIN)/pytest tests -q $(ARGS)
+	$(BIN)/pytest tests -q -n 2 --dist loadgroup $(ARGS)
 
 lint: $(STAMP)  ## formatting, lint and types; changes nothing
 	$(BIN)/ruff format --check $(LINTED)
@@ -39,6 +39,9 @@ format: $(STAMP)  ## format the code and mend what the linter can
 
 matrix: $(STAMP)  ## every fault against every rule, with SEEDS=20 seeds
 	$(BIN)/python -m conformance.matrix --seeds $(SEEDS) $(ARGS)
+
+visibility: $(STAMP)  ## measure which faults show to whom: docs/visibility.md
+	$(BIN)/python -m conformance.visibility --write docs/visibility.md
 
 aa: $(STAMP)  ## the clean pair against itself under noise: false-fail and power figures
 	$(BIN)/python -m conformance.aa $(ARGS)

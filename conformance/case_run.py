@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import pytest
 
 from conformance import RULE_SET, __version__
-from conformance.errors import SendingStopped, SuiteProblem, TargetProblem
+from conformance.errors import SendingStopped, SuiteProblem, TargetProblem, VantageMissing
 from conformance.options import RunOptions
 from conformance.redact import hide_secrets, public_url
 from conformance.report.as_junit import properties
@@ -134,6 +134,8 @@ class CaseRun:
             yield
         except SendingStopped as error:
             self._end(Status.INCONCLUSIVE, one_line(error))
+        except VantageMissing as error:
+            self._end(Status.NOT_RUN, one_line(error))
         except TargetProblem as error:
             self.session.stop(ExitCode.TARGET, error)
             self._end(Status.INCONCLUSIVE, one_line(error))
@@ -164,6 +166,6 @@ class CaseRun:
 def one_line(error: BaseException) -> str:
     """An exception as one line without secrets; its type too, unless the suite raised it on purpose."""
     text = hide_secrets(" ".join(str(error).split()))
-    if not isinstance(error, (SendingStopped, TargetProblem, SuiteProblem)):
+    if not isinstance(error, (SendingStopped, TargetProblem, SuiteProblem, VantageMissing)):
         text = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return text if len(text) <= LONGEST_ERROR else text[: LONGEST_ERROR - 1] + "…"

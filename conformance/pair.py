@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from conformance.errors import UsageProblem
+from conformance.messages_stub import beside
 from conformance.recorder import Recorder, relay
 from conformance.servers import serve
 from engine.embedded import ConfigError, EngineConfig
@@ -22,6 +23,10 @@ MODEL = "deepseek-v4-flash"
 
 ALIAS = "llm-prime"
 """The name clients use: a channel alias, as in the incident."""
+
+
+NATIVE_MODEL = "messages-stub"
+"""The model of the gateway's second channel, whose upstream speaks Messages itself."""
 
 
 @dataclass(frozen=True)
@@ -50,13 +55,14 @@ def embedded_pair(
     """
     check_fault(fault)
     with ExitStack() as stack:
-        engine_server = stack.enter_context(serve(engine_app(engine)))
+        engine_server = stack.enter_context(serve(beside(engine_app(engine))))
         upstream: str = engine_server.url
         recording: Recorder | None = None
         if recorder:
             recording = stack.enter_context(relay(engine_server.url, marker=marker, listen=listen or "127.0.0.1:0"))
             upstream = recording.url or upstream
-        config = GatewayConfig(channels=(vllm_channel(upstream, strip_header, exclude_cache),))
+        vllm = vllm_channel(upstream, strip_header, exclude_cache)
+        config = GatewayConfig(channels=(vllm, messages_channel(upstream)))
         gateway = stack.enter_context(serve(gateway_app(config, fault)))
         yield Pair(gateway.url, engine_server.url, recording)
 
@@ -71,6 +77,11 @@ def vllm_channel(upstream_url: str, strip_header: bool = True, exclude_cache: bo
         strip_anthropic_billing_header=strip_header,
         anthropic_messages_exclude_cache=exclude_cache,
     )
+
+
+def messages_channel(upstream_url: str) -> Channel:
+    """A channel whose upstream speaks Messages, as Claude's own API does: neither switch has a meaning there."""
+    return Channel(name="messages", url=upstream_url, dialect="anthropic", models=(NATIVE_MODEL,))
 
 
 def engine_config(*, template: str, block_size: int, tokenizer: str, pool_tokens: int = 4_000_000) -> EngineConfig:

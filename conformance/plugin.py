@@ -16,7 +16,7 @@ import pytest
 
 from conformance import baseline
 from conformance.case_run import CaseRun, SuiteRun, SuiteSession
-from conformance.casebook import Judge
+from conformance.casebook import Judge, running_order
 from conformance.errors import SuiteProblem, TargetProblem, UsageProblem
 from conformance.listing import rule_listing
 from conformance.option_values import read_options
@@ -119,7 +119,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     missing = wanted - {item.stash[CASE_RUN].rule.id for item in kept + dropped}
     if whole_suite and missing:
         session.stop(ExitCode.SUITE, f"no case judges {', '.join(sorted(missing))}")
-    items[:] = kept
+    items[:] = sorted(kept, key=lambda item: running_order(item.stash[CASE_RUN].rule.id))
     if dropped:
         config.hook.pytest_deselected(items=dropped)
 

@@ -48,6 +48,11 @@ class Preflight:
     prompt_tokens: int = 0
 
 
+def preflight_token(marker: str, entry: Entry) -> str:
+    """The word by which a recorder knows the preflight's request to an entry."""
+    return f"{marker}-preflight-{entry}"
+
+
 class Kind(Enum):
     """What is the matter with an entry. Only an absent one can be left out of a run."""
 
@@ -149,7 +154,7 @@ class _Check:
         return {entry: trouble.line for entry, trouble in found.items()}
 
     def _probe(self, entry: Entry, model: str, mark: int) -> Trouble | None:
-        message = {"role": "user", "content": f"{self._marker}-preflight-{entry} Answer with one word."}
+        message = {"role": "user", "content": f"{preflight_token(self._marker, entry)} Answer with one word."}
         body = dumps({"model": model, "max_tokens": 16, "messages": [message]})
         self._requests += 1
         reply = self._client.post(entry, body, stream=False)
@@ -188,8 +193,8 @@ class _Check:
 
     def _server(self, entry: Entry, said: str, mark: int) -> Trouble:
         records = self._recorder.since(mark) if self._recorder else ()
-        if self._recorder and any(record.status is None for record in records):
-            engine = self._recorder.engine_url
+        engine = self._recorder.engine_url if self._recorder else None
+        if engine is not None and any(record.status is None for record in records):
             return self._other(f"works, but the engine at {engine} does not answer the recorder: is --engine right?")
         key = "" if self._endpoint.api_key else ", or does it want a key (PREFIXPROOF_API_KEY)?"
         return self._other(f"answers a minimal request to {entry.path} with {said}: is its engine up{key or '?'}")

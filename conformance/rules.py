@@ -42,6 +42,11 @@ class Rule:
     def is_must(self) -> bool:
         return self.level == "MUST"
 
+    @property
+    def needs_load(self) -> bool:
+        """True when only load can decide it: without `--load` it is *not run*, and no exit code asks for it."""
+        return self.evidence == (Vantage.LOAD,)
+
 
 def _load() -> dict[str, Rule]:
     data = tomllib.loads((files("conformance") / "rules.toml").read_text(encoding="utf-8"))

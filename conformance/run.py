@@ -14,12 +14,15 @@ from conformance import RULE_SET, __version__
 from conformance.errors import SuiteProblem, TargetProblem, UsageProblem
 from conformance.evidence.qualify import CacheState
 from conformance.evidence.thresholds import THRESHOLDS
+from conformance.facts import facts_of
 from conformance.observe.lab import Salts, WireLab
 from conformance.observe.observed import DialectPair, Observed
 from conformance.observe.plan import Plan, plan_for
-from conformance.options import RunOptions
-from conformance.pair import ALIAS, check_fault, embedded_pair, engine_config
-from conformance.preflight import Preflight, check_target
+from conformance.observe.scripted import ScriptedBreaker, ScriptedUpstream, hello
+from conformance.observe.usage_scripts import NOT_WHEN_QUICK
+from conformance.options import Budget, RunOptions
+from conformance.pair import ALIAS, NATIVE_MODEL, check_fault, embedded_pair, engine_config
+from conformance.preflight import Preflight, check_target, preflight_token
 from conformance.recorder import Recorder, relay
 from conformance.redact import public_url
 from conformance.roots import link_roots
@@ -36,6 +39,7 @@ from conformance.verdicts import (
     exit_code,
     unjudged_families,
 )
+from conformance.wire.breaker import Breaker
 from conformance.wire.client import Wire
 from conformance.wire.exchange import Exchange
 
@@ -48,6 +52,14 @@ MUSTS = frozenset(rule.id for rule in RULES.values() if rule.is_must)
 GROWTH_RULES = frozenset({"PFX-01", "PFX-02", "PIN-01"})
 """Rules that watch a conversation grow."""
 
+SCRIPTED_TIMEOUT_S = 30.0
+"""A scripted answer is there at once: whoever waits longer for one waits for a gateway that hangs."""
+
+PATIENCE_S = 2.0
+"""The least that is waited for a request beside a hung one; where answers took longer so far, 40 times as long."""
+
+NEEDS_ENGINE = "needs an engine behind the recorder: --engine URL"
+
 DUAL_BYTES = 5_000
 """Text of the request that is sent to both entries."""
 
@@ -59,10 +71,6 @@ class Run:
         check_fault(options.fault)
         if options.fault and options.target:
             raise UsageProblem("--fault mutates the embedded gateway; it cannot be combined with --target")
-        if options.upstream_listen and options.target and not options.engine:
-            raise UsageProblem(
-                "--upstream-listen needs --engine URL: where the recorder relays the gateway's requests to"
-            )
         self.options = options
         self.rules = select(options.rules)
         self.run_id = secrets.token_hex(3) if options.target else f"{options.seed:06x}"
@@ -76,6 +84,7 @@ class Run:
         self._preflight: Preflight | None = None
         self._recorder: Recorder | None = None
         self._wire: Wire | None = None
+        self._scripted_wire: Wire | None = None
         self._engine_note = ""
 
     def preflight(self) -> None:
@@ -101,10 +110,12 @@ class Run:
             else:
                 url, model = options.target, options.model or ""
                 if options.upstream_listen:
-                    assert options.engine is not None
                     self._recorder = self._stack.enter_context(
                         relay(options.engine, marker=marker, listen=options.upstream_listen)
                     )
+            if self._recorder is not None and self._recorder.engine_url is None:
+                for entry in options.entries or tuple(Entry):
+                    self._recorder.scripts.put(preflight_token(self.salts.marker, entry), hello())
             self._preflight = check_target(
                 url,
                 api_key=options.api_key,
@@ -119,17 +130,7 @@ class Run:
             raise
         except Exception as error:
             raise SuiteProblem(f"the suite could not start: {type(error).__name__}: {error}") from error
-        self._wire = self._stack.enter_context(
-            Wire(
-                self._preflight.target,
-                api_key=options.api_key,
-                model=self._preflight.model,
-                timeout_s=options.timeout_s,
-                recorder=self._recorder,
-                run_id=self.run_id,
-                on_exchange=self.exchanges.append,
-            )
-        )
+        self._wire = self._wire_to(self._preflight.model)
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -139,6 +140,11 @@ class Run:
     @property
     def sees_upstream(self) -> bool:
         return self._recorder is not None and self._checked.recorder_sees
+
+    @property
+    def scripted_only(self) -> bool:
+        """True when nothing but scripts answers behind the target: there is a recorder, and no engine for it."""
+        return self.sees_upstream and self._recorder is not None and self._recorder.engine_url is None
 
     @cached_property
     def plan(self) -> Plan:
@@ -152,7 +158,8 @@ class Run:
     @property
     def token_cap(self) -> int:
         """Prompt tokens at which sending stops, whatever is still open."""
-        return round(self.options.budget.prompt_tokens * CAP_FACTOR * len(self.entries))
+        asked = self.options.budget.prompt_tokens * len(self.entries)
+        return round(CAP_FACTOR * max(asked, self.planned_tokens))
 
     def observed(self, entry: Entry) -> Observed:
         """What was and will be observed on `entry`."""
@@ -192,9 +199,9 @@ class Run:
             seed=options.seed,
             started=self._started.isoformat(timespec="seconds"),
             seconds=time.monotonic() - self._clock,
-            requests_sent=self._wire.sent_requests if self._wire else 0,
+            requests_sent=sum(wire.sent_requests for wire in self._wires),
             prompt_tokens_planned=self.planned_tokens if checked else 0,
-            prompt_tokens_sent=self._wire.prompt_tokens_sent if self._wire else 0,
+            prompt_tokens_sent=sum(wire.prompt_tokens_sent for wire in self._wires),
             prompt_tokens_cap=self.token_cap if checked else 0,
             facts=self._facts() if checked else (),
             verdicts=link_roots(self.verdicts),
@@ -221,6 +228,10 @@ class Run:
         return "needs a recorder: --upstream-listen HOST:PORT with --engine URL"
 
     @property
+    def _wires(self) -> tuple[Wire, ...]:
+        return tuple(wire for wire in (self._wire, self._scripted_wire) if wire is not None)
+
+    @property
     def _checked(self) -> Preflight:
         if self._preflight is None:
             raise SuiteProblem("the run was used before its preflight")
@@ -228,7 +239,10 @@ class Run:
 
     @property
     def _families(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(rule.family for rule in self.rules if rule.is_must))
+        asked = [rule for rule in self.rules if rule.is_must]
+        # A rule that needs load asks for no family, unless nothing else was selected: then nothing judged is not green.
+        judged = [rule for rule in asked if not rule.needs_load] or asked
+        return tuple(dict.fromkeys(rule.family for rule in judged))
 
     @property
     def _stale(self) -> bool:
@@ -272,6 +286,48 @@ class Run:
             pause_s=self.options.pause_s if self.options.target else 0.0,
             needs=self._needs_recorder,
             engine_lab=self._engine_lab,
+            native_lab=self._native_lab,
+            other=lambda: self._other(entry),
+            scripted=self._scripted(entry),
+            patience_s=PATIENCE_S if self.options.target else 1.0,
+        )
+
+    def _other(self, entry: Entry) -> Observed | None:
+        return next((self.observed(other) for other in self.entries if other is not entry), None)
+
+    def _scripted(self, entry: Entry) -> ScriptedUpstream | None:
+        """Where a recorder sees the target's requests, it can answer them too."""
+        if self._recorder is None or not self.sees_upstream:
+            return None
+        if self._scripted_wire is None:
+            self._scripted_wire = self._wire_to(
+                self._checked.model,
+                timeout_s=min(self.options.timeout_s, SCRIPTED_TIMEOUT_S),
+                breaker=ScriptedBreaker(),
+            )
+        without = NOT_WHEN_QUICK if self.options.budget is Budget.QUICK else ()
+        return ScriptedUpstream(entry, self._scripted_wire, self._recorder, self.salts, without=without)
+
+    def _native_lab(self) -> WireLab | None:
+        """The embedded gateway's channel towards an upstream that speaks Messages; None with any other target."""
+        if self.options.target is not None or self._recorder is None:
+            return None
+        return self._lab(Entry.MESSAGES, self._wire_to(NATIVE_MODEL), sees_upstream=self.sees_upstream)
+
+    def _wire_to(self, model: str, *, timeout_s: float | None = None, breaker: Breaker | None = None) -> Wire:
+        """A wire to the target, open until the run closes."""
+        options = self.options
+        return self._stack.enter_context(
+            Wire(
+                self._checked.target,
+                api_key=options.api_key,
+                model=model,
+                timeout_s=timeout_s or options.timeout_s,
+                recorder=self._recorder,
+                run_id=self.run_id,
+                breaker=breaker,
+                on_exchange=self.exchanges.append,
+            )
         )
 
     def _engine_lab(self) -> WireLab | None:
@@ -316,6 +372,7 @@ class Run:
             shape=cast(Literal["scaled", "full"], self.options.shape),
             sees_upstream=sees_upstream,
             prompt_token_cap=self.token_cap,
+            needs=NEEDS_ENGINE if sees_upstream and self.scripted_only else None,
         )
 
     @cached_property
@@ -333,22 +390,8 @@ class Run:
         return DialectPair(*answers)
 
     def _facts(self) -> tuple[Fact, ...]:
-        facts = [Fact(name="note", value=note) for note in self._checked.notes]
-        facts += [Fact(name=f"{e} entry", value=f"missing: {why}") for e, why in self._checked.missing.items()]
-        for entry, observed in self._observed.items():
-            if not observed.qualified:
-                continue
-            q, counts = observed.qualification, observed.cached_counts
-            facts.append(Fact(name=f"{entry}: cache", value=observed.cache_state.value))
-            if counts:
-                facts.append(
-                    Fact(name=f"{entry}: granularity", value=f"{observed.granule} tokens (from {len(counts)} counts)")
-                )
-            facts.append(Fact(name=f"{entry}: template floor", value=f"{q.floor} tokens"))
-        if self._wire is not None and self._wire.breaker.reason is not None:
-            facts.append(Fact(name="stopped", value=self._wire.breaker.reason))
-        if self._engine_note:
-            facts.append(Fact(name="engine", value=self._engine_note))
+        recorder = [f"scripted answers only: what {NEEDS_ENGINE} is not run"] if self.scripted_only else []
         if self._recorder is not None and self._recorder.notice:
-            facts.append(Fact(name="recorder", value=self._recorder.notice))
-        return tuple(facts)
+            recorder.append(self._recorder.notice)
+        stopped = self._wire.breaker.reason if self._wire is not None else None
+        return facts_of(self._checked, self._observed, stopped=stopped, engine=self._engine_note, recorder=recorder)

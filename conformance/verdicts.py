@@ -90,14 +90,17 @@ class Change:
     """The first place where two upstream prompts that should agree differ.
 
     `before`/`after` hold about 60 characters around it. Text the suite did not send is masked (letters `a`,
-    digits `9`), so that a report shows its shape and never its content.
+    digits `9`), so that a report shows its shape and never its content. Where the part is one the client sent
+    (`system[0]` is its first system block), `offset` and `span` count in the client's own text.
     """
 
-    part: str  # e.g. "system text", "tool 3 (Bash)", "message 4 (user)"
+    part: str  # e.g. "system[0]", "tool 3 (Bash)", "message 4 (user)"
     offset: int  # characters into that part
     before: str
     after: str
     kind: str  # e.g. "attribution block", "tools re-ordered"
+    field: str = ""  # what varies inside the part, e.g. "the value of `cch`"
+    span: tuple[int, int] | None = None  # first and last character of what varies, from 0
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,22 @@
 """Which faults can be seen from where: the client alone, a recorder behind the gateway, the engine's own metrics.
 
-    python -m conformance.visibility > docs/visibility.md
+    python -m conformance.visibility --write docs/visibility.md
 
-runs every fault of the reference gateway three times and prints the page. By the client and by the recorder a fault is
-seen when a rule fails or warns; by the engine when a fixed day of growing sessions hits clearly less than it does
-through the right gateway. Engine metrics say that the cache is not used, never why.
+(or `make visibility`) runs every fault of the reference gateway three times and writes the page. By the client and by
+the recorder a fault is seen when a rule fails or warns; by the engine when a fixed day of growing sessions hits clearly
+less than it does through the right gateway. Engine metrics say that the cache is not used, never why.
 """
 
 from __future__ import annotations
 
+import argparse
+import os
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
 
 import httpx
 import orjson
@@ -37,7 +42,7 @@ Measured: every fault of the reference gateway, once from the client alone (`--b
 between gateway and engine, and once by the engine's metrics over a fixed day of two growing sessions. A fault is seen
 where a rule fails (*withheld*: none fails, but what cached counts should decide stays undecided, so the run is not
 green); by the engine, where the hit rate falls by more than {points:.0%} of all prompt tokens. The clean pair
-hits {clean:.1%}. `python -m conformance.visibility > docs/visibility.md` writes this page.
+hits {clean:.1%}. `make visibility` measures everything anew and writes this page.
 
 | fault | client alone | recorder | engine's hit rate |
 |---|---|---|---|
@@ -120,13 +125,24 @@ def _by_engine(clean: Seen, seen: Seen) -> bool:
     return seen.hit_rate < clean.hit_rate - SEEN_POINTS
 
 
-def main() -> int:
-    """Measure everything and print the page."""
-    clean = look(None)
-    if clean.client or clean.recorder:
-        print(f"the clean pair is accused: {clean.client + clean.recorder}", file=sys.stderr)  # noqa: T201
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure everything, on all cores, and write the page. Exit code 1 where the clean pair is accused."""
+    parser = argparse.ArgumentParser(
+        description="Which faults can be seen from where: measured, as docs/visibility.md."
+    )
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write the page there instead of printing it")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="faults measured at a time")
+    args = parser.parse_args(argv)
+    with ProcessPoolExecutor(args.jobs, mp_context=get_context("spawn")) as pool:
+        clean, *seen = pool.map(look, [None, *known_faults()])
+    if clean.client or clean.recorder or clean.withheld:
+        print(f"the clean pair is accused, or not judged: {clean}", file=sys.stderr)  # noqa: T201
         return 1
-    print(page(clean, [look(fault) for fault in known_faults()]), end="")  # noqa: T201
+    text = page(clean, seen)
+    if args.write is None:
+        print(text, end="")  # noqa: T201
+    else:
+        args.write.write_text(text, encoding="utf-8")
     return 0
 
 

@@ -20,7 +20,7 @@ class ContentDifference:
     `sent` and `got` are the JSON text of the first difference inside a tool definition, "" where there is nothing.
     """
 
-    code: str  # "text-dropped" | "text-added" | "tool-dropped" | "tool-added" | "schema-changed"
+    code: str  # "text-dropped" | "text-respaced" | "text-added" | "tool-dropped" | "tool-added" | "schema-changed"
     where: str
     text: str
     sent: str = ""
@@ -98,7 +98,7 @@ def _texts(client: tuple[Part, ...], upstream: tuple[Part, ...]) -> list[Content
             if at is not None:
                 left[at] = left[at].replace(wanted, _TAKEN, 1)
         if at is None:
-            found.append(ContentDifference("text-dropped", part.label, part.text))
+            found.append(_respaced(part, left, calls) or ContentDifference("text-dropped", part.label, part.text))
     for part, text in zip(upstream, left, strict=True):
         rest = text.replace(_TAKEN, " ").strip()
         if re.search(r"\w", rest) and part.kind != "tool call":
@@ -109,6 +109,19 @@ def _texts(client: tuple[Part, ...], upstream: tuple[Part, ...]) -> list[Content
         if call and text != _TAKEN
     ]
     return found
+
+
+def _respaced(part: Part, left: list[str], calls: list[bool]) -> ContentDifference | None:
+    """The difference if the text arrives with other white space; takes it out of what is left."""
+    words = part.text.split()
+    if part.kind == "tool call" or not words:
+        return None
+    pattern = re.compile(r"\s+".join(map(re.escape, words)))
+    for i, text in enumerate(left):
+        if not calls[i] and (match := pattern.search(text)):
+            left[i] = text[: match.start()] + _TAKEN + text[match.end() :]
+            return ContentDifference("text-respaced", part.label, part.text, part.text.strip(), match.group())
+    return None
 
 
 def _same_json(a: str, b: str) -> bool:

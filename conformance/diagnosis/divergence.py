@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from conformance.diagnosis.literal import difference, loads_or_none
 from conformance.diagnosis.prompt import Part, Tool, UpstreamPrompt
 from conformance.verdicts import Change
 
@@ -14,10 +15,18 @@ ATTRIBUTION = "x-anthropic-billing-header:"
 _AROUND = 60
 
 _KINDS = (
-    ("attribution block", re.compile(r"cch=|" + re.escape(ATTRIBUTION))),
+    ("attribution block", re.compile(r"cch=|cc_version=|" + re.escape(ATTRIBUTION))),
     ("clock", re.compile(r"\b\d{4}-\d\d-\d\d\b|\b\d{1,2}:\d\d(:\d\d)?\b|\b1[6-9]\d{8,17}\b")),
     ("uuid or nonce", re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-?[0-9a-f]*|\b[0-9a-f]{16,}\b")),
 )
+
+_FIELDS = (
+    re.compile(r"([\w.-]+)=[^\s;,&\"'<>]*\Z"),
+    re.compile(r"\"([\w.-]+)\"\s*:\s*\"?[^\s,}\]\"]*\Z"),
+    re.compile(r"<([\w.-]+)>[^<>\n]*\Z"),
+    re.compile(r"(?:\A|\n)[ \t]*([A-Z][\w -]{0,30}):[ \t]+[^\n]*\Z"),
+)
+"""How a text names the value that stands at its end: key=value, a JSON member, a tag, a line `Name: value`."""
 
 
 def mask(text: str, own: Callable[[str], bool]) -> str:
@@ -28,7 +37,7 @@ def mask(text: str, own: Callable[[str], bool]) -> str:
 
 
 def first_difference(a: str, b: str) -> int | None:
-    """Index of the first differing character; None when one is the other."""
+    """Index of the first differing character; None when they are the same."""
     if a == b:
         return None
     low, high = 0, min(len(a), len(b))
@@ -41,20 +50,50 @@ def first_difference(a: str, b: str) -> int | None:
     return low
 
 
+def varying_word(text: str, at: int) -> tuple[int, int]:
+    """Half-open span of the letters and digits around a character; of that character alone where it is neither."""
+    start = at
+    while start > 0 and text[start - 1].isalnum() and text[start - 1].isascii():
+        start -= 1
+    end = at
+    while end < len(text) and text[end].isalnum() and text[end].isascii():
+        end += 1
+    return (start, end) if end > start else (at, min(at + 1, len(text)))
+
+
+def field_name(text: str, at: int) -> str:
+    """What the value at `at` is called in its text, for a reader; "" when it has no name."""
+    head = text[max(0, at - 120) : at]
+    for pattern in _FIELDS:
+        if found := pattern.search(head):
+            return f"the value of `{found.group(1)}`"
+    return ""
+
+
 def tools_change(a: Sequence[Tool], b: Sequence[Tool]) -> Change | None:
     """The first difference between two tool sections, or None."""
+    names = [t.name for t in a], [t.name for t in b]
     for i, (x, y) in enumerate(zip(a, b, strict=False)):
         if x.text == y.text:
             continue
         if x.name != y.name:
-            kind = "tools re-ordered" if {t.name for t in a} == {t.name for t in b} else "tools added or dropped"
-            return Change(f"tool {i}", 0, x.name, y.name, kind)
+            return Change(f"tool {i}", 0, x.name, y.name, _list_kind(*names))
         kind = "keys re-ordered" if x.value == y.value else "tool definition changed"
         at = first_difference(x.text, y.text) or 0
-        return Change(f"tool {i} ({x.name})", at, _cut(x.text, at), _cut(y.text, at), kind)
+        return Change(f"tool {i} ({x.name})", at, _cut(x.text, at), _cut(y.text, at), kind, field_name(x.text, at))
     if len(a) != len(b):
-        return Change(f"tool {min(len(a), len(b))}", 0, f"{len(a)} tools", f"{len(b)} tools", "tools added or dropped")
+        return Change(f"tool {min(len(a), len(b))}", 0, f"{len(a)} tools", f"{len(b)} tools", _list_kind(*names))
     return None
+
+
+def _list_kind(before: Sequence[str], after: Sequence[str]) -> str:
+    if sorted(before) == sorted(after):
+        return "tools re-ordered"
+    if [name for name in after if name in before] == list(before):
+        return "tool appended" if list(after[: len(before)]) == list(before) else "tool inserted"
+    if [name for name in before if name in after] == list(after):
+        return "tool dropped"
+    return "tools exchanged"
 
 
 def prefix_change(earlier: UpstreamPrompt, later: UpstreamPrompt, own: Callable[[str], bool]) -> Change | None:
@@ -62,17 +101,22 @@ def prefix_change(earlier: UpstreamPrompt, later: UpstreamPrompt, own: Callable[
     return tools_change(earlier.tools, later.tools) or _parts_change(earlier.parts, later.parts, own)
 
 
-def text_change(part: str, before: str, after: str, own: Callable[[str], bool]) -> Change:
+def text_change(part: str, before: str, after: str, own: Callable[[str], bool], kind: str = "") -> Change:
     """The first difference between two texts that should be one."""
     at = first_difference(before, after) or 0
-    return _change(part, at, before, after, _kind(before, after, at, ()), own)
+    return _change(part, at, before, after, kind or _kind(before, after, at, ()), own)
 
 
 def _change(part: str, at: int, before: str, after: str, kind: str, own: Callable[[str], bool]) -> Change:
     shown_before, shown_after = _shown(before, at, own), _shown(after, at, own)
     if shown_before == shown_after:
         shown_after += " (differs where it is masked)"
-    return Change(part, at, shown_before, shown_after, kind)
+    name, span = "", None
+    if kind in ("attribution block", "clock", "uuid or nonce", "text changed"):
+        start, end = varying_word(before, at)
+        name = field_name(before, start)
+        span = (start, end - 1) if end > start else None
+    return Change(part, at, shown_before, shown_after, kind, name, span)
 
 
 def _parts_change(a: Sequence[Part], b: Sequence[Part], own: Callable[[str], bool]) -> Change | None:
@@ -88,8 +132,21 @@ def _parts_change(a: Sequence[Part], b: Sequence[Part], own: Callable[[str], boo
                 x.label, 0, f"{x.kind}: {_shown(x.text, 0, own)}", f"{y.kind}: {_shown(y.text, 0, own)}", kind
             )
         at = first_difference(x.text, y.text) or 0
+        if x.kind == "tool call" and (change := _arguments_change(x, y, at, own)):
+            return change
         return _change(x.label, at, x.text, y.text, _kind(x.text, y.text, at, b), own)
     return None
+
+
+def _arguments_change(x: Part, y: Part, at: int, own: Callable[[str], bool]) -> Change | None:
+    before, after = loads_or_none(x.text), loads_or_none(y.text)
+    if before is None or after is None:
+        return None
+    found = difference(before, after)
+    shown = _shown(x.text, at, own), _shown(y.text, at, own)
+    if found is None:
+        return Change(x.label, at, *shown, "arguments re-spelled")
+    return Change(x.label, at, *shown, found.kind, f"the value of `{found.path}`")
 
 
 def _kind(before: str, after: str, at: int, later: Sequence[Part]) -> str:
@@ -101,6 +158,8 @@ def _kind(before: str, after: str, at: int, later: Sequence[Part]) -> str:
         return "content moved"
     if before.split() == after.split():
         return "white space"
+    if after and before.startswith(after):
+        return "content cut"
     if before in after or after in before:
         return "content added or dropped"
     return "text changed"

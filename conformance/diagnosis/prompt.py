@@ -71,11 +71,11 @@ def parse_prompt(path: str, body: Any, *, join: bool = True) -> UpstreamPrompt |
 
 def _system(system: Any) -> Iterator[Part]:
     if isinstance(system, str):
-        yield Part("system", "system text", system)
+        yield Part("system", "system", system)
         return
     for i, block in enumerate(system if isinstance(system, list) else ()):
         if isinstance(block, Mapping) and isinstance(block.get("text"), str):
-            yield Part("system", f"system block {i}", block["text"])
+            yield Part("system", f"system[{i}]", block["text"])
 
 
 def _tool(tool: Mapping[str, Any]) -> Tool:
@@ -104,14 +104,15 @@ def _content(kind: str, label: str, content: Any, join: bool) -> Iterator[Part]:
             yield Part(kind, label, content)
         return
     texts: list[str] = []
-    for block in content if isinstance(content, list) else ():
+    blocks = content if isinstance(content, list) else []
+    for j, block in enumerate(blocks):
         if not isinstance(block, Mapping):
             continue
         if isinstance(block.get("text"), str):
             if join:
                 texts.append(block["text"])
             elif block["text"]:
-                yield Part(kind, label, block["text"])
+                yield Part(kind, f"{label}, block {j}" if len(blocks) > 1 else label, block["text"])
             continue
         if texts:
             yield Part(kind, label, "".join(texts))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.diagnosis.content import ContentDifference, content_differences
-from conformance.diagnosis.divergence import mask
+from conformance.diagnosis.divergence import mask, text_change
 from conformance.diagnosis.prompt import parse_prompt
 from conformance.errors import SendingStopped
 from conformance.judgements.verdict import Judging, evidence, upstream_prompts
@@ -13,6 +13,7 @@ from conformance.wire.exchange import Exchange
 
 _SAYS = {
     "text-dropped": "the text of {where} does not arrive",
+    "text-respaced": "the white space of {where} arrives changed",
     "text-added": "text the client did not send stands in {where}",
     "tool-dropped": "{where} does not arrive",
     "tool-added": "{where} was not sent by the client",
@@ -89,6 +90,8 @@ def _change(difference: ContentDifference, observed: Observed) -> Change:
             mask(difference.got[:_SHOWN], observed.own_text) or "(nothing)",
             "tool definition changed",
         )
+    if difference.code == "text-respaced":
+        return text_change(difference.where, difference.sent, difference.got, observed.own_text, "white space")
     shown = mask(difference.text[:_SHOWN], observed.own_text) or difference.where
     dropped = difference.code.endswith("dropped")
     return Change(

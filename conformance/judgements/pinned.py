@@ -12,6 +12,7 @@ from conformance.judgements.verdict import (
     cache_evidence_missing,
     cached_not_reported,
     confirming,
+    evidence,
     upstream_prompts,
 )
 from conformance.observe.observed import Observed
@@ -182,6 +183,38 @@ def counts_move_with_the_prompt(observed: Observed) -> Verdict:
         f"{len(repeats)} exact repeats report {len(counts)} different counts, {min(counts):,} to {max(counts):,}",
         len(repeats),
         tables=tables,
+    )
+
+
+def no_more_cached_than_sent(observed: Observed) -> Verdict:
+    """PIN-04: an answer's cached count is at most its prompt (vLLM always computes at least one token)."""
+    judging = Judging("PIN-04", observed.entry, Vantage.CLIENT)
+    _ = observed.arms, observed.streams  # growing turns, and every form of answer
+    counted = [
+        (e, e.usage.prompt, e.usage.cached)
+        for e in observed.exchanges
+        if e.ok and e.usage.prompt is not None and e.usage.cached is not None
+    ]
+    above = [(e, prompt, cached) for e, prompt, cached in counted if cached > prompt >= 0]
+    if above:
+        exchange, prompt, cached = above[0]
+        return judging.says(
+            Status.FAIL,
+            f"{len(above)} of {len(counted)} answers report more cached tokens than the prompt has: "
+            f"e.g. {cached:,} of {prompt:,}",
+            len(counted),
+            code="cached-above-prompt",
+            tables=(Table("answers above their prompt", ("prompt", "cached"), tuple(row[1:] for row in above[:12])),),
+            excerpts=(evidence("first such answer", exchange, observed),),
+        )
+    if missing := cache_evidence_missing(observed, judging):
+        return missing
+    ratios = sorted(((cached / prompt, prompt, cached) for _, prompt, cached in counted if prompt), reverse=True)
+    table = Table("the warmest answers", ("prompt", "cached"), tuple(row[1:] for row in ratios[:12]))
+    return judging.passes(
+        f"at most {ratios[0][0]:.1%} of a prompt is reported as cached, over {len(counted)} answers",
+        len(counted),
+        tables=(table,),
     )
 
 

@@ -7,12 +7,14 @@ from dataclasses import replace
 from itertools import pairwise
 
 from conformance.diagnosis.divergence import ATTRIBUTION, prefix_change, text_change, tools_change
+from conformance.diagnosis.explain import explain
 from conformance.diagnosis.prompt import Dialect, UpstreamPrompt
 from conformance.errors import SendingStopped
 from conformance.evidence.conversation import Sent
 from conformance.evidence.hotpair import Arm
 from conformance.judgements.verdict import Judging, evidence, last_record, upstream_prompts
 from conformance.observe.observed import Observed
+from conformance.report.wording import change_line
 from conformance.verdicts import Change, Status, Table, Vantage, Verdict
 from conformance.wire.exchange import Exchange
 
@@ -64,16 +66,17 @@ def prefix_kept(observed: Observed) -> Verdict:
     if not changes:
         return judging.passes(f"each of {len(prompts)} turns is a prefix of the next", len(prompts), tables=(table,))
     first = min(changes)
-    change = changes[first]
+    explained = explain(prompts[first], prompts[first + 1], observed.own_text, observed.lab.tokens_per_byte)
+    assert explained is not None, "these two turns differ"
     return judging.says(
         Status.FAIL,
-        f"turn {first + 1} is no prefix of turn {first + 2}: {change.kind} in {change.part}, character {change.offset} "
+        f"turn {first + 1} is no prefix of turn {first + 2}: {change_line(explained.change)} "
         f"({len(changes)} of {len(prompts) - 1} turns)",
         len(prompts),
         code="prefix-changed",
-        tables=(table,),
-        change=change,
-        ruled_out=("the client: it only appended; the same requests, compared part by part before the gateway, agree",),
+        tables=(table, explained.survival),
+        change=explained.change,
+        ruled_out=explained.ruled_out,
         excerpts=(evidence(f"turn {first + 2}", prompts[first + 1][0], observed),),
     )
 
@@ -117,18 +120,21 @@ def attribution_kept_out(observed: Observed) -> Verdict:
             return judging.undecided("no system text reached the upstream at all (see CON-01)", n)
         return judging.passes(f"the block is in none of {n} upstream prompts", n, tables=(arm.table(),))
     if len(set(blocks)) == 1:
-        return judging.passes(f"the block reaches the upstream, but the same in all {n} turns", n)
+        return judging.passes(
+            f"the block reaches the upstream, but the same in all {n} turns", n, tables=(arm.table(),)
+        )
     at = next(i for i in range(n - 1) if blocks[i] != blocks[i + 1])
-    change = prefix_change(prompts[at][1], prompts[at + 1][1], observed.own_text)
+    explained = explain(prompts[at], prompts[at + 1], observed.own_text, observed.lab.tokens_per_byte)
     seen = sum(block is not None for block in blocks)
     return judging.says(
         Status.FAIL,
-        f"the attribution block stands in {seen} of {n} upstream prompts and changes from turn to turn",
+        f"the attribution block stands in {seen} of {n} upstream prompts and changes from turn to turn"
+        + (f": {change_line(explained.change)}" if explained else ""),
         n,
         code="attribution-forwarded",
-        tables=(arm.table(),),
-        change=change,
-        ruled_out=_plain_kept(observed),
+        tables=(arm.table(), *((explained.survival,) if explained else ())),
+        change=explained.change if explained else None,
+        ruled_out=(*_plain_kept(observed), *(explained.ruled_out if explained else ())),
         excerpts=(evidence(f"turn {at + 2}", prompts[at + 1][0], observed),),
     )
 
@@ -215,9 +221,9 @@ def identical_requests_give_identical_bodies(observed: Observed) -> Verdict:
             f"only {len(bodies)} of {len(exchanges)} identical requests reached the recorder (a response cache?)",
             len(exchanges),
         )
+    rows = tuple((i, len(body), _digest(body)) for i, body in enumerate(bodies, 1))
+    table = Table("upstream bodies", ("request", "bytes", "digest"), rows)
     if len(set(bodies)) == 1:
-        rows = tuple((i, len(body), _digest(body)) for i, body in enumerate(bodies, 1))
-        table = Table("upstream bodies", ("request", "bytes", "digest"), rows)
         return judging.passes(f"{len(bodies)} identical requests, one upstream body", len(bodies), tables=(table,))
     at = next(i for i in range(1, len(bodies)) if bodies[i] != bodies[0])
     return judging.says(
@@ -225,6 +231,7 @@ def identical_requests_give_identical_bodies(observed: Observed) -> Verdict:
         f"{len(bodies)} identical requests were sent upstream as {len(set(bodies))} different bodies",
         len(bodies),
         code="bodies-vary",
+        tables=(table,),
         change=_bytes_change(bodies[0], bodies[at], observed),
         excerpts=(evidence(f"identical request {at + 1}", exchanges[at], observed),),
     )

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from conformance.diagnosis.prompt import Dialect, parse_prompt
+from conformance.judgements.requests_table import exchanges_table
 from conformance.judgements.verdict import Judging, evidence, last_record
 from conformance.observe.observed import Observed
 from conformance.verdicts import Status, Table, Vantage, Verdict
@@ -73,13 +74,13 @@ def sequence_faults(events: Sequence[StreamEvent], *, empty: bool = False) -> li
         faults.append(f"the last event is {types[-1]}, not message_stop")
     if "message_delta" not in types:
         faults.append("no message_delta with stop_reason and usage")
-    return faults + [f for f in _block_faults(events) if not (empty and f == _NO_BLOCK)]
+    return faults + [f for f in block_faults(events) if not (empty and f == _NO_BLOCK)]
 
 
 _NO_BLOCK = "no content block"
 
 
-def _block_faults(events: Sequence[StreamEvent]) -> list[str]:
+def block_faults(events: Sequence[StreamEvent]) -> list[str]:
     open_index: int | None = None
     started: list[int] = []
     faults = []
@@ -202,6 +203,9 @@ def asks_upstream_for_usage(observed: Observed) -> Verdict:
     """STR-04: upstream streams ask for usage; a chat client who did not ask is not sent the extra chunk."""
     judging = Judging("STR-04", observed.entry, Vantage.UPSTREAM)
     streams = observed.streams
+    asked = [("a stream", streams.raw)]
+    unasked = [("a stream, usage not asked for", streams.unasked)] if streams.unasked is not None else []
+    judging.rests_on(exchanges_table([*asked, *unasked]))
     record = last_record(streams.raw)
     if record is None:
         return judging.undecided("the stream did not reach the recorder", 1)

@@ -245,6 +245,42 @@ def _dialects_agree(observed: Observed, judging: Judging, n: int, table: Table) 
     )
 
 
+def chat_parts_agree(observed: Observed) -> Verdict:
+    """USE-05 from the client's side: total = prompt + completion, and cached tokens are a subset of the prompt."""
+    judging = Judging("USE-05", observed.entry, Vantage.CLIENT)
+    _ = observed.qualification, observed.streams
+    columns = ("prompt", "cached", "completion", "total")
+    rows: list[tuple[Cell, ...]] = []
+    right: list[tuple[Cell, ...]] = []
+    wrong: list[Exchange] = []
+    judged = 0
+    for exchange in observed.exchanges:
+        usage, total = exchange.usage, exchange.usage.raw.get("total_tokens")
+        if not exchange.ok or usage.prompt is None or usage.output is None or not isinstance(total, int):
+            continue
+        judged += 1
+        row = (usage.prompt, usage.cached, usage.output, total)
+        if total == usage.prompt + usage.output:
+            right.append(row)
+        else:
+            wrong.append(exchange)
+            rows.append(row)
+    if judged < 4:
+        return judging.undecided(f"only {judged} answers report prompt, completion and total tokens", judged)
+    if not wrong:
+        table = Table(f"the first of {judged} answers", columns, tuple(right[:12]))
+        return judging.passes(f"the total is prompt + completion in all {judged} answers", judged, tables=(table,))
+    prompt, _, output, total = rows[0]
+    return judging.says(
+        Status.FAIL,
+        f"{len(wrong)} of {judged} answers do not add up: {prompt} + {output} is reported as {total} in all",
+        judged,
+        code="total-wrong",
+        tables=(Table("answers that do not add up", columns, tuple(rows[:12])),),
+        excerpts=(evidence("first such answer", wrong[0], observed),),
+    )
+
+
 def _messages_of(record: object) -> object:
     body = getattr(record, "json", None)
     return body.get("messages") if isinstance(body, dict) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from conformance.diagnosis.prompt import UpstreamPrompt, parse_prompt
@@ -21,6 +21,11 @@ class Judging:
         self.rule = rule
         self.entry = entry
         self.vantage = vantage
+        self._rests_on: tuple[Table, ...] = ()
+
+    def rests_on(self, table: Table) -> None:
+        """Show `table` with any verdict that comes without a table of its own."""
+        self._rests_on = (table,)
 
     def says(
         self,
@@ -36,7 +41,7 @@ class Judging:
     ) -> Verdict:
         return Verdict(
             rule=self.rule, entry=self.entry, status=status, reason=reason, vantage=self.vantage, n=n, code=code,
-            tables=tuple(tables), ruled_out=tuple(ruled_out), change=change, excerpts=tuple(excerpts),
+            tables=tuple(tables) or self._rests_on, ruled_out=tuple(ruled_out), change=change, excerpts=tuple(excerpts),
         )  # fmt: skip
 
     def passes(self, reason: str, n: int, *, tables: Sequence[Table] = ()) -> Verdict:
@@ -92,6 +97,13 @@ def cached_not_reported(observed: Observed) -> str:
 def confirming(tables: Sequence[Table]) -> tuple[Table, ...]:
     """The tables of a second look, with titles that tell them from the first one's."""
     return tuple(replace(table, title=f"{table.title}, under fresh salts") for table in tables)
+
+
+def upstream_only(rule: str, observed: Observed, judgement: Callable[[Observed], Verdict]) -> Verdict:
+    """The verdict of a rule that only upstream bytes decide; *not run* where no recorder sees them."""
+    if observed.sees_upstream:
+        return judgement(observed)
+    return Judging(rule, observed.entry, Vantage.UPSTREAM).not_run(observed.needs_recorder)
 
 
 def upstream_prompts(exchanges: Sequence[Exchange]) -> list[tuple[Exchange, UpstreamPrompt]]:

@@ -6,7 +6,7 @@ import hashlib
 from itertools import count
 from typing import Literal
 
-from conformance.errors import SendingStopped
+from conformance.errors import SendingStopped, VantageMissing
 from conformance.evidence.conversation import NO_EXTRA, Extra, Sent
 from conformance.observe.plan import BYTES_PER_TOKEN
 from conformance.sessions import ChatCodingSession, ClaudeCodeSession, Session
@@ -65,7 +65,8 @@ class WireLab:
     """Makes conversations for one entry and sends them (a `Lab` of conformance.evidence).
 
     `tokens_per_byte` starts as an estimate and is set to the measured rate after qualification.
-    `prompt_token_cap` ends sending: SendingStopped.
+    `prompt_token_cap` ends sending: SendingStopped. `needs` says what is missing where no real engine answers: then
+    nothing is sent, and whoever tries gets VantageMissing.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class WireLab:
         shape: Literal["scaled", "full"],
         sees_upstream: bool,
         prompt_token_cap: int,
+        needs: str | None = None,
     ) -> None:
         self.entry = entry
         self.wire = wire
@@ -88,6 +90,7 @@ class WireLab:
         self.shape = shape
         self.sees_upstream = sees_upstream
         self.prompt_token_cap = prompt_token_cap
+        self._needs = needs
         self.tokens_per_byte = 1 / BYTES_PER_TOKEN
         self.conversations: list[WireConversation] = []
         self.exchanges: list[Exchange] = []
@@ -143,10 +146,11 @@ class WireLab:
         return self.send_body(session.body(), stream=stream, via=via, headers=session.headers())
 
     def send_body(
-        self, body: dict[str, object], *, stream: bool = False, via: Literal["sdk", "raw"] = "raw",
+        self, body: dict[str, object] | bytes, *, stream: bool = False, via: Literal["sdk", "raw"] = "raw",
         headers: dict[str, str] | None = None,
     ) -> Exchange:  # fmt: skip
-        """Send any body; counted against the token cap."""
+        """Send any body, or exact bytes; counted against the token cap."""
+        self.check_engine()
         if self.wire.prompt_tokens_sent > self.prompt_token_cap:
             raise SendingStopped(
                 "the token budget is used up "
@@ -155,6 +159,11 @@ class WireLab:
         exchange = self.wire.send(self.entry, body, stream=stream, via=via, headers=headers)
         self.exchanges.append(exchange)
         return exchange
+
+    def check_engine(self) -> None:
+        """Raise VantageMissing where no real engine answers."""
+        if self._needs is not None:
+            raise VantageMissing(self._needs)
 
     def read(self, exchange: Exchange) -> Sent:
         """The counts of an answer. It proves nothing if it failed or never reached the recorder that sees the rest."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import random
-import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,13 +13,15 @@ from conformance.evidence.hotpair import Arm, run_arms
 from conformance.evidence.qualify import CacheState, Qualification, granularity, is_hit, qualify
 from conformance.evidence.thresholds import Thresholds
 from conformance.observe.compaction import Compaction, play_until_compaction
+from conformance.observe.counting import Counted, count_and_send
 from conformance.observe.lab import WireConversation, WireLab
+from conformance.observe.own_texts import OwnTexts
 from conformance.observe.plan import IDENTICAL_REQUESTS, Plan
+from conformance.observe.scripted import ScriptedUpstream
+from conformance.observe.translation_probes import TranslationProbes
+from conformance.observe.trouble import Trouble
 from conformance.verdicts import Entry
 from conformance.wire.exchange import Exchange
-
-_JOINED_FROM = 24
-"""Characters of a text that is looked for inside others: shorter ones may stand in anybody's."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,10 @@ class Observed:
         pause_s: float = 0.0,
         needs: str = "needs a recorder: --upstream-listen HOST:PORT with --engine URL",
         engine_lab: Callable[[], WireLab | None] = lambda: None,
+        native_lab: Callable[[], WireLab | None] = lambda: None,
+        other: Callable[[], Observed | None] = lambda: None,
+        scripted: ScriptedUpstream | None = None,
+        patience_s: float = 1.0,
     ) -> None:
         self.entry = entry
         self.lab = lab
@@ -99,11 +104,14 @@ class Observed:
         self.pause_s = pause_s
         self._engine_lab = engine_lab
         self.needs_recorder = needs
+        self._native_lab = native_lab
+        self._other = other
+        self.scripted = scripted  # None: no recorder answers in the engine's place
+        self._patience_s = patience_s
         self._rng = rng
         self._dialects = dialects
         self._arms: Arms | None = None
-        self._texts: dict[str, None] = {}
-        self._texts_taken = 0
+        self._own_texts = OwnTexts(lab, self._of_other_parts)
 
     @property
     def sees_upstream(self) -> bool:
@@ -358,10 +366,30 @@ class Observed:
         q = self.qualification
         return play_until_compaction(self.lab, scale=q.scale, warm_send=q.warm_send, floor=q.floor)
 
+    @cached_property
+    def translation(self) -> TranslationProbes:
+        """Special conversations that show how the gateway translates."""
+        return TranslationProbes(self.entry, self.lab, self._native_lab)
+
+    @property
+    def other(self) -> Observed | None:
+        """The target's other entry, if it has one."""
+        return self._other()
+
     @property
     def dialects(self) -> DialectPair | None:
         """The same text on both entries; None where the target has only one."""
         return self._dialects()
+
+    @cached_property
+    def counting(self) -> tuple[Counted, ...]:
+        """Requests counted by count_tokens first and then sent; Messages only."""
+        return count_and_send(self.lab)
+
+    @cached_property
+    def trouble(self) -> Trouble | None:
+        """One client's trouble beside another's request; None without scripted answers."""
+        return Trouble(self.scripted, self._patience_s) if self.scripted is not None else None
 
     @property
     def conversations(self) -> list[WireConversation]:
@@ -369,34 +397,10 @@ class Observed:
 
     def own_text(self, text: str) -> bool:
         """True when `text` is part of what the suite itself sent, or several such texts joined."""
-        wanted = text.strip()
-        sessions = {id(c.session): c.session for c in self.lab.conversations}
-        if any(wanted in fragment.text for s in sessions.values() for fragment in s.fragments()):
+        return self._own_texts.has(text)
+
+    def _of_other_parts(self, text: str) -> bool:
+        """True when `text` is of a script, or of a special conversation that was sent."""
+        if self.scripted is not None and self.scripted.own_text(text):
             return True
-        # Requests that are no conversation's present turn: earlier attribution blocks, streams, single bodies.
-        if any(wanted in sent for sent in self._sent_texts()):
-            return True
-        rest = wanted
-        for sent in sorted(self._sent_texts(), key=len, reverse=True):
-            if len(sent) < _JOINED_FROM:
-                break
-            rest = rest.replace(sent.strip(), " ")
-        return not re.search(r"\w", rest)
-
-    def _sent_texts(self) -> dict[str, None]:
-        """Every string of every request body sent so far, once."""
-        for exchange in self.exchanges[self._texts_taken :]:
-            self._texts.update(dict.fromkeys(_strings(exchange.request)))
-        self._texts_taken = len(self.exchanges)
-        return self._texts
-
-
-def _strings(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _strings(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _strings(item)
+        return "translation" in self.__dict__ and any(text in sent for sent in self.translation.texts)

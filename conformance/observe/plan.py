@@ -19,6 +19,9 @@ IDENTICAL_REQUESTS = 20
 COMPACTION_REQUESTS = 7
 """Streamed turns of CMP-01, the request that compacts among them."""
 
+PROBE_TOKENS = {Entry.MESSAGES: 17_000, Entry.CHAT: 15_000}
+"""Prompt tokens of the translation probes, a template preamble of 350 tokens each included (measured)."""
+
 PINNED_PAIRS = 7
 """Pairs of the arm PIN-01 reads: six constant new turns after the first, and one to spare."""
 
@@ -35,6 +38,7 @@ class Plan:
     repeat_turns: frozenset[int] | None  # turns that are repeated; None = all
     plain_pairs: int  # of the arm without attribution block, where that is not the arm PIN-01 reads
     max_growth: int  # tokens a turn; a target with coarser counts needs a larger budget
+    translation: bool = False  # the probes of rules that only upstream bytes decide
 
     def tokens(self, entry: Entry, growth: int = 300) -> int:
         """Prompt tokens this plan sends to `entry` if granules are small; failures confirm at extra cost."""
@@ -44,7 +48,8 @@ class Plan:
         plain = self._arm(base, self.plain_pairs, growth, self.controls) if entry is Entry.MESSAGES else 0.0
         compaction = COMPACTION_REQUESTS * (base + 600) if entry is Entry.MESSAGES else 0.0
         small = IDENTICAL_REQUESTS * (base / 2) + 7 * (base + 150)
-        return round(probes + pinned + plain + compaction + small)
+        special = PROBE_TOKENS[entry] if self.translation else 0
+        return round(probes + pinned + plain + compaction + small + special)
 
     def _arm(self, base: float, pairs: int, growth: int, controls: bool) -> float:
         turns = [base + growth * i for i in range(pairs + 1)]
@@ -70,6 +75,7 @@ def plan_for(budget: Budget, *, sees_upstream: bool, shape: str = "scaled") -> P
             repeat_turns=frozenset({1, 4, PINNED_PAIRS}),
             plain_pairs=3 if sees_upstream else 0,
             max_growth=700,
+            translation=sees_upstream,
         )
     standard = budget is Budget.STANDARD
     return Plan(
@@ -81,4 +87,5 @@ def plan_for(budget: Budget, *, sees_upstream: bool, shape: str = "scaled") -> P
         repeat_turns=None,
         plain_pairs=3 if sees_upstream else 8,
         max_growth=1_500 if standard else 12_000,
+        translation=sees_upstream,
     )

@@ -174,7 +174,12 @@ def authority_line(rule: Rule) -> str:
 
 
 def change_line(change: Change) -> str:
-    return f"{change.part}, from character {change.offset:,}: {change.kind}"
+    field = f", {change.field}" if change.field else ""
+    if change.span is None:
+        return f"{change.part}{field}, from character {change.offset:,}: {change.kind}"
+    first, last = change.span
+    where = f"character {first:,}" if first == last else f"characters {first:,}-{last:,}"
+    return f"{change.part}{field} ({where} from 0): {change.kind}"
 
 
 def explain(rule: Rule, verdict: Verdict) -> str:

@@ -132,6 +132,26 @@ class Wire:
         self._account(exchange, reply)
         return exchange
 
+    def ask(self, path: str, body: Mapping[str, Any]) -> Reply:
+        """POST `body` to a path that is no entry, e.g. count_tokens; the answer's body comes as it is.
+
+        Trouble on the wire gives a reply of status 0 or is raised, as `send` does it. The breaker hears of silence
+        only: a 429 or 5xx may be this path's way to say that it is not there.
+        """
+        self.breaker.check()
+        content = dumps({**body, "model": self.model})
+        self.sent_requests += 1
+        self._raw = self._raw or RawClient(self.endpoint)
+        began = time.perf_counter()
+        try:
+            reply = self._raw.ask(path, content)
+        except Exception as exc:
+            reply = self._no_answer(exc, body, content)
+        self._answered += reply.status > 0
+        silent = reply.failure if reply.failure in ("timeout", "reset") else reply.answer.failure
+        self.breaker.note(status=reply.status, failure=silent, seconds=time.perf_counter() - began)
+        return reply
+
     def _marked(self, headers: Mapping[str, str]) -> dict[str, str]:
         """The caller's headers by lower-case name; none of them hides that the traffic is synthetic."""
         own = {name.lower(): value for name, value in headers.items()}

@@ -47,6 +47,7 @@ class UpstreamRecord:
     status: int | None  # None: the engine never answered
     response_body: bytes
     complete: bool  # False: the answer broke off, or the gateway went away
+    script: str | None = None  # the script that answered in the engine's place
 
     @cached_property
     def json(self) -> Any:

@@ -5,7 +5,9 @@ A conformance suite that is right reports, for each fault, exactly the rules dec
 
 from ..seams import Mutations
 from . import prompts, streams, usage
+from .answers import ANSWERS
 from .base import Fault
+from .translation import TRANSLATION
 
 __all__ = ["FAULTS", "Fault", "mutations_of"]
 
@@ -18,7 +20,7 @@ _ALL = (
     Fault(
         "keep-billing-header",
         "the attribution text of Claude Code stays at the head of the system prompt",
-        _ids("PFX-02"),
+        _ids("PFX-02 PFX-03 PFX-19"),
         "new-api before its switch; every translating gateway tried that did not know of the text",
         prompts.KeepBillingHeader,
         breaks_if_tools_first=_ids("PIN-01"),
@@ -40,14 +42,14 @@ _ALL = (
     Fault(
         "clock-in-system",
         "the time of the request stands before the system text",
-        _ids("CON-01 PFX-01 PFX-14"),
+        _ids("CON-01 PFX-01 PFX-13 PFX-14"),
         "proxies that tell the model the date and time",
         prompts.ClockInSystem,
     ),
     Fault(
         "body-hash-note",
         "a number made from the request's body stands before the system text; same body, same number",
-        _ids("CON-01 PFX-01"),
+        _ids("CON-01 PFX-01 PFX-13"),
         "trace and cache keys written into the prompt; the attribution text's own cch is made this way",
         prompts.BodyHashNote,
         breaks_if_tools_first=_ids("PIN-01"),
@@ -76,63 +78,63 @@ _ALL = (
     Fault(
         "random-user",
         "every upstream body gets a random `user`",
-        _ids("PFX-14"),
+        _ids("AFF-02 PFX-14"),
         "request ids passed on in a field of the body",
         prompts.RandomUser,
     ),
     Fault(
         "invent-cache-hits",
         "80 % of every prompt is reported as cached, whatever the upstream said",
-        _ids("PIN-02 USE-01"),
+        _ids("PIN-02 USE-01 USE-03 USE-05"),
         "usage filled in by a formula where the upstream's fields were not read",
         usage.InventCacheHits,
     ),
     Fault(
         "constant-cached",
         "1,024 cached tokens are reported always",
-        _ids("PIN-02 PIN-03 USE-01"),
+        _ids("PIN-02 PIN-03 USE-01 USE-03 USE-05"),
         "a placeholder value that was never replaced",
         usage.ConstantCached,
     ),
     Fault(
         "constant-when-warm",
         "1,024 cached tokens are reported whenever the upstream reports more than 512",
-        _ids("PIN-03 USE-01"),
+        _ids("PIN-03 USE-01 USE-05"),
         "a cap or bucket put over the cached count",
         usage.ConstantWhenWarm,
     ),
     Fault(
         "input-includes-cached",
         "cached tokens are counted inside the input and once more beside it",
-        _ids("USE-01 USE-06 CMP-01"),
+        _ids("CMP-01 USE-01 USE-05 USE-06"),
         "llm-rosetta 0.13.0 and ant2oai 0.1.6: 1000 / 900 where 100 / 900 is right",
         usage.InputIncludesCached,
     ),
     Fault(
         "exclude-cache-off",
         "the switch for Anthropic-style input is off: inclusive input, and an estimate in message_start",
-        _ids("USE-01 USE-06 USE-07 STR-02 CMP-01"),
+        _ids("CMP-01 STR-02 USE-01 USE-06 USE-07 USE-08"),
         "new-api before its switch: clients compact at half their window",
         usage.ExcludeCacheOff,
     ),
     Fault(
         "estimate-input",
         "the prompt's tokens are a quarter of its bytes instead of what the upstream counted",
-        _ids("USE-01 CMP-01"),
+        _ids("CMP-01 USE-01 USE-05"),
         "gateways that bill by their own tokenizer",
         usage.EstimateInput,
     ),
     Fault(
         "drop-cached",
         "cached tokens are not reported; all of the prompt is input",
-        _ids("USE-01"),
+        _ids("USE-01 USE-05"),
         "LiteLLM 1.81.9 and openai2claude 0.1.1: 1000 / - where 100 / 900 is right",
         usage.DropCached,
     ),
     Fault(
         "stream-output-count",
         "streamed output tokens are the number of deltas plus seven",
-        _ids("USE-07 STR-03"),
+        _ids("STR-03 USE-05 USE-07"),
         "gateways that count chunks: LiteLLM 1.81.9 reports 5 output tokens for 50",
         streams.StreamOutputCount,
     ),
@@ -178,9 +180,16 @@ _ALL = (
         "clients that read choices[0] of every chunk crash on it",
         streams.LeakUsageChunk,
     ),
+    Fault(
+        "cached-twice",
+        "streamed to chat clients, cached tokens are counted twice",
+        _ids("PIN-04 USE-05"),
+        "usage of several chunks added up instead of the last one taken",
+        usage.CachedTwice,
+    ),
 )
 
-FAULTS: dict[str, Fault] = {fault.name: fault for fault in _ALL}
+FAULTS: dict[str, Fault] = {fault.name: fault for fault in (*_ALL, *ANSWERS, *TRANSLATION)}
 
 
 def mutations_of(name: str | None) -> type[Mutations]:

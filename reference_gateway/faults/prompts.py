@@ -12,7 +12,7 @@ from ..seams import JSONObject, Mutations
 _SYSTEM_ROLES = ("system", "developer")
 
 
-def _at_system_head(body: JSONObject, sentence: str) -> JSONObject:
+def at_system_head(body: JSONObject, sentence: str) -> JSONObject:
     """``body`` with a sentence before its system text, or as a system message of its own."""
     first, *rest = body["messages"]
     if not isinstance(first, dict) or first.get("role") not in _SYSTEM_ROLES:
@@ -56,14 +56,14 @@ class OwnSystemNote(Mutations):
     """A constant sentence of the gateway's own stands before the system text."""
 
     def chat_body(self, body: JSONObject) -> JSONObject:
-        return _at_system_head(body, "This conversation is served by the platform team's gateway.")
+        return at_system_head(body, "This conversation is served by the platform team's gateway.")
 
 
 class ClockInSystem(Mutations):
     """The time, always 19 digits long, stands before the system text."""
 
     def chat_body(self, body: JSONObject) -> JSONObject:
-        return _at_system_head(body, f"The time of this request is {time.time_ns():019d}.")
+        return at_system_head(body, f"The time of this request is {time.time_ns():019d}.")
 
 
 class BodyHashNote(Mutations):
@@ -71,7 +71,7 @@ class BodyHashNote(Mutations):
 
     def chat_body(self, body: JSONObject) -> JSONObject:
         digest = int.from_bytes(hashlib.sha256(self.received).digest()[:8], "big") % 10**18
-        return _at_system_head(body, f"The reference of this request is {digest:018d}.")
+        return at_system_head(body, f"The reference of this request is {digest:018d}.")
 
 
 class SystemLate(Mutations):

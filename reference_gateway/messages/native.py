@@ -12,7 +12,7 @@ from starlette.responses import Response
 from ..channels import Route
 from ..errors import UpstreamBroken
 from ..exchange import Exchange
-from ..jsontext import JSONTextError, quick_loads
+from ..jsontext import JSONTextError, dumps, quick_loads
 from ..serving import event_stream
 from ..upstream import UpstreamStream
 from .checks import Json
@@ -27,6 +27,9 @@ async def forward(exchange: Exchange, route: Route, path: str) -> Response:
         path = f"{path}?{exchange.query}"
     if exchange.model != route.model:
         body = exchange.document.with_members({"model": route.model})
+    mutated = exchange.mutations.native_body(exchange.document.value)
+    if mutated is not exchange.document.value:
+        body = dumps({**mutated, "model": route.model})
     exchange.streamed = wants_stream(exchange.document.value)
     if exchange.streamed:
         stream = await exchange.upstream().stream(path, body)
@@ -37,6 +40,8 @@ async def forward(exchange: Exchange, route: Route, path: str) -> Response:
         exchange.usage = answer.get("usage") if isinstance(answer, dict) else None
     except JSONTextError as error:
         raise UpstreamBroken("the upstream's answer is not JSON") from error
+    if embedded := exchange.upstream().embedded_error(answer):
+        raise embedded
     return Response(response.content, media_type="application/json")
 
 

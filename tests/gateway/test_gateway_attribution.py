@@ -31,6 +31,12 @@ def test_a_first_line_goes_and_the_rest_stays_to_the_character(text: str, line_e
     assert without_attribution_line(f"{text}{line_end}\n  You are X. \n") == "\n  You are X. \n"
 
 
+@pytest.mark.parametrize("text", VARIANTS[:3])
+@pytest.mark.parametrize("rest", ["You are X.", "  You are X.\nSecond line.", "a = b; You are X."])
+def test_a_prompt_joined_to_the_text_without_a_line_break_stays_whole(text: str, rest: str) -> None:
+    assert without_attribution_line(text + rest) == rest
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Callable
 
 import orjson
@@ -46,7 +47,12 @@ def system_as_parts(asked: Asked) -> None:
 
 def user_as_string(asked: Asked) -> None:
     for message in asked.body["messages"]:
-        if message["role"] == "user" and isinstance(message["content"], list):
+        # An image has no form as a string.
+        if (
+            message["role"] == "user"
+            and isinstance(message["content"], list)
+            and all("text" in p for p in message["content"])
+        ):
             message["content"] = "\n".join(part["text"] for part in message["content"])
 
 
@@ -77,17 +83,14 @@ def tools_with_strict(asked: Asked) -> None:
 def arguments_respelled(asked: Asked) -> None:
     for message in asked.body["messages"]:
         for call in message.get("tool_calls") or []:
-            arguments = orjson.loads(call["function"]["arguments"])
-            text = json.dumps(arguments, indent=1, ensure_ascii=True)
-            call["function"]["arguments"] = text.replace("e", "\\u0065") if arguments else text
+            text = json.dumps(json.loads(call["function"]["arguments"]), indent=1, ensure_ascii=True)
+            call["function"]["arguments"] = re.sub(r'(?<=")([a-z_ ]*)e', r"\1\\u0065", text)
 
 
 def sampling_defaults(asked: Asked) -> None:
     asked.body.setdefault("temperature", 1)
-    asked.body["seed"] = 7
-    asked.body["top_p"] = 0.95
     if asked.body.get("tools"):
-        asked.body["parallel_tool_calls"] = True
+        asked.body.setdefault("parallel_tool_calls", True)
 
 
 def empty_assistant_content_is_null(asked: Asked) -> None:
@@ -98,11 +101,13 @@ def empty_assistant_content_is_null(asked: Asked) -> None:
 
 def call_ids_renamed(asked: Asked) -> None:
     """Ids numbered by position: stable for an append-only conversation, and no part of a prompt."""
+    renamed: dict[str, str] = {}
     for i, message in enumerate(asked.body["messages"]):
         for j, call in enumerate(message.get("tool_calls") or []):
-            call["id"] = f"call_{i}_{j}"
+            renamed[call["id"]] = f"call_{i}_{j}"
+            call["id"] = renamed[call["id"]]
         if message["role"] == "tool":
-            message["tool_call_id"] = f"call_{i - 1}_0"
+            message["tool_call_id"] = renamed[message["tool_call_id"]]
 
 
 # The gateway's answers to its client

@@ -11,7 +11,7 @@ import asyncio
 import itertools
 import random
 import socket
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -145,7 +145,9 @@ class Proxy:
             content += message.get("body", b"")
             if not message.get("more_body"):
                 break
-        reply = await self._reply(scope, content)
+        reply = await self._unless_left(self._reply(scope, content), receive)
+        if reply is None:
+            return
         headers = [(k.encode(), v.encode()) for k, v in reply.headers.items()]
         if reply.broken:
             headers.append((b"content-length", str(len(reply.body) + 10).encode()))
@@ -153,6 +155,17 @@ class Proxy:
         for chunk in reply.chunks if reply.chunks is not None else [reply.body]:
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
+
+    @staticmethod
+    async def _unless_left(work: Coroutine[Any, Any, Reply], receive: Receive) -> Reply | None:
+        """The answer, or None where the client leaves before there is one: its upstream call then ends too."""
+        replying, leaving = asyncio.ensure_future(work), asyncio.ensure_future(receive())
+        try:
+            await asyncio.wait({replying, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            return replying.result() if replying.done() else None
+        finally:
+            replying.cancel()
+            leaving.cancel()
 
     async def _reply(self, scope: Scope, content: bytes) -> Reply:
         layer, path = self.layer, scope["path"]
@@ -178,7 +191,7 @@ class Proxy:
         for _ in range(layer.retries):
             if reply.status >= 500:
                 reply = await self._send(scope["method"], upstream + path, content, headers)
-        if scope["method"] != "POST":
+        if scope["method"] != "POST" or not path.endswith(("/messages", "/chat/completions")):
             return reply
         if layer.tokenized is not None and reply.status == 200:
             asking = {k: asked.body[k] for k in ("model", "messages", "tools") if k in asked.body}
@@ -298,10 +311,24 @@ def free_port() -> int:
         return port
 
 
+SCRIPTED = frozenset(
+    ("USE-02", "USE-03", "USE-04", "USE-05", "USE-08", "USE-09", "USE-10", "STR-05", "STR-06", "STR-07", "STR-08",
+     "STR-09", "ERR-01", "ERR-02")
+)  # fmt: skip
+"""Rules judged by scripted answers: of what an engine says, true or odd, they learn nothing."""
+
+
 def judge(
-    target: Target, *, recorder: bool, budget: Budget = Budget.QUICK, seed: int = 0, salt: str = "", **options: Any
+    target: Target,
+    *,
+    recorder: bool,
+    budget: Budget = Budget.QUICK,
+    seed: int = 0,
+    salt: str = "",
+    scripted: bool = False,
+    **options: Any,
 ) -> Judged:
-    """Judge a target on every rule, as the plugin does."""
+    """Judge a target as the plugin does: on the rules a real engine's answers decide, or on the `scripted` ones."""
     with ExitStack() as stack:
         engines = [
             stack.enter_context(serve(engine_app(engine_of(target)), grace_s=0.2)).url for _ in range(target.engines)
@@ -330,10 +357,11 @@ def judge(
             "target": url, "model": ALIAS, "budget": budget, "seed": seed, "pause_s": 0.0, "timeout_s": 20.0,
             "engine": engine if recorder else None, "upstream_listen": listen, **options,
         }  # fmt: skip
-        return judge_options(RunOptions(**merged), salt=salt)
+        rules = [rule for rule in load_cases() if (rule in SCRIPTED) is scripted]
+        return judge_options(RunOptions(**merged), salt=salt, rules=rules)
 
 
-def judge_options(options: RunOptions, *, salt: str = "") -> Judged:
+def judge_options(options: RunOptions, *, salt: str = "", rules: Sequence[str] | None = None) -> Judged:
     """One run, with what `conformance.case_run` does of a case's exceptions; salts are the same every time."""
     run = Run(options)
     run.run_id = f"{salt}000001"  # every target has an engine of its own: no run warms another
@@ -344,7 +372,9 @@ def judge_options(options: RunOptions, *, salt: str = "") -> Judged:
         except TargetProblem as error:
             return Judged((), ExitCode.TARGET, None, str(error))
         problem = ""
-        for rule_id, case in load_cases().items():
+        cases = load_cases()
+        for rule_id in cases if rules is None else rules:
+            case = cases[rule_id]
             for entry in RULES[rule_id].entries:
                 if entry not in run.entries:
                     run.record(_own(rule_id, entry, Status.NOT_APPLICABLE, "no such entry"))

@@ -99,7 +99,7 @@ def test_everything_that_arrives_in_another_form_has_arrived(join: str, merged: 
 
 @pytest.mark.parametrize(
     ("drop", "where"),
-    [(0, "system block 0"), (1, "message 0 (user)"), (3, "message 2 (user), tool result"), (4, "message 2 (user)")],
+    [(0, "system[0]"), (1, "message 0 (user)"), (3, "message 2 (user), tool result"), (4, "message 2 (user), block 1")],
 )
 def test_what_is_dropped_is_named(drop: int, where: str) -> None:
     call = says("assistant", None, tool_calls=[UPSTREAM_CALL])

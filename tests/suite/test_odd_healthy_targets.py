@@ -13,6 +13,7 @@ from suite_targets import (
 )
 
 from conformance.options import Budget
+from conformance.rules import RULES
 from conformance.verdicts import Entry, ExitCode, Status
 
 
@@ -39,7 +40,10 @@ def test_a_habit_of_answering_passes_everything(name: str) -> None:
     judged = judge(ANSWERS[name](), recorder=True, entries=entries)
     assert (accused(judged), undecided(judged)) == ({}, {})
     assert judged.code is ExitCode.GREEN
-    assert {v.status for v in judged.verdicts if v.entry in entries} == {Status.PASS}
+    # Load, and a channel towards a Claude upstream, are not given to this target.
+    given = [rule for rule in RULES.values() if not rule.needs_load and rule.id != "PFX-05"]
+    decided = [v for v in judged.verdicts if v.entry in entries and RULES[v.rule] in given]
+    assert {v.status for v in decided} - {Status.NOT_APPLICABLE} == {Status.PASS}
 
 
 @pytest.mark.parametrize(
@@ -53,6 +57,28 @@ def test_a_habit_of_answering_passes_from_the_clients_side(name: str) -> None:
     assert judged.code is ExitCode.GREEN
 
 
+SCRIPTED_HABITS = (
+    "calls the system developer", "adds sampling defaults", "is slow", "carries other traffic",
+    "speaks Messages upstream", "speaks Messages upstream, recorder between", "ends lines with CRLF, cut anywhere",
+    "tells all in message_start", "leaves cache_creation out", "sends running totals", "zips its answers",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SCRIPTED_HABITS)
+def test_a_habit_passes_what_scripts_decide(name: str) -> None:
+    judged = judge((GATEWAYS | ANSWERS)[name](), recorder=True, scripted=True, entries=(Entry.MESSAGES,))
+    assert (accused(judged), undecided(judged)) == ({}, {})
+    assert judged.status("USE-02") is judged.status("STR-07") is judged.status("ERR-02") is Status.PASS
+
+
+def test_scripts_tell_of_habits_that_are_no_good_ones() -> None:
+    """Both are fine by the totals; what is said of writes, and of a reported 0, is not what the upstream said."""
+    invented = judge(ANSWERS["reports what was not read as creation"](), recorder=True, scripted=True)
+    assert invented.failed == {"USE-03", "USE-04", "USE-08"}
+    left_out = judge(ANSWERS["leaves out counts of 0"](), recorder=True, scripted=True, entries=(Entry.MESSAGES,))
+    assert left_out.failed == {"USE-03"}
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_a_habit_of_the_model_passes_everything(name: str) -> None:
     judged = judge(MODELS[name](), recorder=True)
@@ -64,7 +90,8 @@ def test_a_habit_of_the_model_passes_everything(name: str) -> None:
 def test_an_odd_cache_passes_every_rule_that_counts_decide(name: str) -> None:
     judged = judge(CACHES[name](), recorder=False, budget=Budget.STANDARD)
     assert accused(judged) == {}
-    assert undecided(judged) == {}
+    # Whether an engine knows cache_salt is not seen where a first hit comes late.
+    assert {said.split()[0] for said in undecided(judged)} <= ({"ISO-01"} if "third" in name else set())
     assert judged.code is ExitCode.GREEN
     assert judged.status("PFX-09") is Status.PASS
 

@@ -73,10 +73,14 @@ def test_the_four_verdicts_with_a_recorder_behind_it(setup: Setup, tmp_path: Pat
     for entry in ("messages", "chat"):
         assert seen["CON-01", entry]["status"] == "fail"
         assert "parameters.additionalProperties dropped" in seen["CON-01", entry]["reason"]
-    # Nothing else is held against it but what follows from the attribution block.
-    broken = {(rule, entry) for (rule, entry), verdict in seen.items() if verdict["status"] == "fail"}
-    assert broken - {("PIN-01", "messages")} == {("CON-01", "messages"), ("CON-01", "chat"), ("PFX-02", "messages")}
-    assert seen["PIN-01", "messages"]["root"] == "PFX-02"
+    broken = {(rule, entry) for (rule, entry), verdict in seen.items() if verdict["status"] in ("fail", "warn")}
+    follows = {(rule, entry) for rule, entry in broken if seen[rule, entry]["root"] == "PFX-02"}
+    assert follows == {("PFX-03", "messages"), ("PFX-19", "messages"), ("PIN-01", "messages")}
+    messages = {(rule, "messages") for rule in ("CON-01", "CON-02", "CON-03", "PFX-02", "PFX-16")}
+    assert broken - follows == messages | {("CON-01", "chat")}
+    assert "is_error" in seen["CON-02", "messages"]["reason"]
+    assert "parallel_tool_calls" in seen["CON-03", "messages"]["reason"]
+    assert "tool inserted" in seen["PFX-16", "messages"]["reason"]
 
 
 def test_without_a_recorder_cached_counts_show_the_attribution_block(setup: Setup, tmp_path: Path) -> None:

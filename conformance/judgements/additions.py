@@ -1,0 +1,98 @@
+"""PFX-13: a gateway adds nothing that varies - within a conversation, or from one to the next."""
+
+from __future__ import annotations
+
+from conformance.diagnosis.content import content_differences
+from conformance.diagnosis.divergence import text_change
+from conformance.diagnosis.explain import explain
+from conformance.diagnosis.prompt import UpstreamPrompt, parse_prompt
+from conformance.judgements.requests_table import turns_table
+from conformance.judgements.verdict import Judging, evidence, last_record, upstream_prompts
+from conformance.observe.observed import Observed
+from conformance.report.wording import change_line
+from conformance.verdicts import Change, Status, Vantage, Verdict
+from conformance.wire.exchange import Exchange
+
+_CACHE_FIELDS = ("cache_salt", "prompt_cache_key", "mm_processor_kwargs")
+"""Members that decide what a request may share with others; the rest of the body is PFX-14's."""
+
+
+def nothing_varying_is_added(observed: Observed) -> Verdict:
+    """PFX-13 by upstream bytes: what the gateway adds to a prompt is one text, in every turn of every conversation."""
+    judging = Judging("PFX-13", observed.entry, Vantage.UPSTREAM)
+    turns = [s.exchange for s in observed.arms.plain.new_turns if s.exchange is not None]
+    groups = [turns, list(observed.identical)]
+    prompts = [upstream_prompts(group) for group in groups]
+    n = sum(map(len, prompts))
+    judging.rests_on(turns_table(turns))
+    if any(len(group) < 2 for group in prompts):
+        return judging.undecided(f"only {n} of {sum(map(len, groups))} requests reached the recorder", n)
+    seen: dict[str, tuple[str, Exchange, UpstreamPrompt]] = {}
+    for i, group in enumerate(prompts):
+        for exchange, prompt in group:
+            added = _added(observed, exchange, prompt)
+            # A key of its own for each conversation is what such a field is for; within one it must not vary.
+            added |= {f"{name}/{i}": value for name, value in _cache_fields(exchange).items()}
+            for place, text in added.items():
+                known = seen.setdefault(place, (text, exchange, prompt))
+                if known[0] != text:
+                    return _varies(judging, observed, place, known, (text, exchange, prompt), n)
+    texts = sum(place.partition("/")[0] not in _CACHE_FIELDS for place in seen)
+    note = f"; constant additions in {texts} places (see CON-01)" if texts else ""
+    return judging.passes(f"nothing that varies is added in {n} requests of two conversations{note}", n)
+
+
+def _added(observed: Observed, exchange: Exchange, prompt: UpstreamPrompt) -> dict[str, str]:
+    """What stands upstream beyond the client's own, by place; nothing where a text of the client's is missing.
+
+    Where a text was re-written its rest looks like an addition and is none.
+    """
+    client = parse_prompt(observed.entry.path, exchange.request, join=False)
+    assert client is not None, "the suite's own request has messages"
+    differences = content_differences(client, prompt)
+    if any(d.code == "text-dropped" for d in differences):
+        return {}
+    return {d.where: d.text for d in differences if d.code == "text-added"}
+
+
+def _cache_fields(exchange: Exchange) -> dict[str, str]:
+    """The gateway's own values of fields that decide what may be shared."""
+    record = last_record(exchange)
+    body = record.json if record is not None else None
+    if not isinstance(body, dict):
+        return {}
+    return {name: str(body[name]) for name in _CACHE_FIELDS if name in body and name not in exchange.request}
+
+
+def _varies(
+    judging: Judging,
+    observed: Observed,
+    place: str,
+    one: tuple[str, Exchange, UpstreamPrompt],
+    two: tuple[str, Exchange, UpstreamPrompt],
+    n: int,
+) -> Verdict:
+    if place.partition("/")[0] in _CACHE_FIELDS:
+        place = f"the field {place.partition('/')[0]}"
+    change = text_change(place, one[0], two[0], observed.own_text)
+    same = one[1].request.get("messages", [None])[0] == two[1].request.get("messages", [None])[0]
+    between = "from request to request of one conversation" if same else "from one conversation to the next"
+    explained = (
+        explain((one[1], one[2]), (two[1], two[2]), observed.own_text, observed.lab.tokens_per_byte) if same else None
+    )
+    if explained is not None and explained.change.kind == change.kind:
+        change = _richer(change, explained.change)
+    return judging.says(
+        Status.FAIL,
+        f"the gateway adds a text of its own that varies {between}: {change_line(change)}",
+        n,
+        code="varying-addition",
+        change=change,
+        tables=(explained.survival,) if explained else (),
+        ruled_out=("the client, because the added text is in none of its requests",),
+        excerpts=(evidence("a request with the addition", two[1], observed),),
+    )
+
+
+def _richer(change: Change, explained: Change) -> Change:
+    return explained if explained.span is not None else change

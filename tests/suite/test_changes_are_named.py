@@ -1,0 +1,135 @@
+"""Over real HTTP, through faults: the report names the part, the field and the kind of what changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from matrix_cells import all_cells
+
+from conformance.matrix import Cell
+from conformance.report.wording import change_line
+from conformance.verdicts import Entry, Status, Verdict
+
+pytestmark = pytest.mark.xdist_group("matrix")  # its fixture is made once
+
+
+@pytest.fixture
+def cells() -> list[Cell]:
+    return list(all_cells())
+
+
+def verdict(cells: list[Cell], fault: str, rule: str, entry: Entry = Entry.MESSAGES) -> Verdict:
+    cell = next(cell for cell in cells if cell.fault == fault)
+    found = next(v for v in cell.verdicts if (v.rule, v.entry) == (rule, entry))
+    assert found.status in (Status.FAIL, Status.WARN), found.reason
+    return found
+
+
+@dataclass(frozen=True)
+class Named:
+    """What a change is called. `part` and `shown` need only be contained (in `before` or `after`)."""
+
+    fault: str
+    rule: str
+    part: str
+    kind: str
+    field: str = ""
+    shown: str = ""
+    entry: Entry = Entry.MESSAGES
+
+
+CHANGES = (
+    Named("keep-billing-header", "PFX-02", "system[0]", "attribution block", "the value of `cch`"),
+    Named("strip-hash-only", "PFX-03", "system[0]", "attribution block", "the value of `cc_version`"),
+    Named("strip-blocks-only", "PFX-03", "system", "attribution block", "the value of `cch`"),
+    Named("strip-whole-lines-only", "PFX-03", "system", "attribution block", "the value of `cch`"),
+    Named("strip-with-hash-only", "PFX-03", "system[0]", "attribution block", "the value of `cc_version`"),
+    Named("strip-known-keys-only", "PFX-03", "system[0]", "attribution block"),
+    Named("hoist-system", "PFX-06", "message 3 (system)", "system message hoisted", shown="Note one"),
+    Named("drop-later-system", "PFX-06", "message 3 (system)", "content dropped", shown="Note one"),
+    Named("shuffle-tools", "PFX-09", "tool ", "tools re-ordered"),
+    Named("shuffle-schema-keys", "PFX-09", "tool 0", "keys re-ordered"),
+    Named("sort-tools", "CON-04", "tools", "tools sorted", shown="ask_owner, read_part, weigh_parts"),
+    Named("sort-keys", "CON-04", "the schema of tool weigh_parts", "keys sorted"),
+    Named("clock-in-system", "PFX-13", "message 0 (system)", "clock", shown="9999999999999999999"),
+    Named("clock-in-system", "PFX-01", "message 0 (system)", "clock"),
+    Named("random-call-ids", "PFX-11", "call of read_part", "tool-call id", "the value of `id`"),
+    Named("numbers-through-doubles", "PFX-10", "call of read_part", "number re-spelled", "the value of `alpha`",
+          shown="12345678901234567890"),
+    Named("list-texts-end-lines", "PFX-07", "message 1 (user)", "string/list rendering"),
+    Named("encode-list-results", "PFX-07", "(tool result)", "string/list rendering"),
+    Named("thinking-of-last-answer", "PFX-15", "thinking of assistant message 2", "thinking removed",
+          shown="Thought two"),
+    Named("tool-inserted-late", "PFX-01", "tool 2", "tool inserted", shown="platform_search"),
+    Named("insert-found", "PFX-16", "tools", "tool inserted", shown="zoom_in, mail_reader, look_up_tools"),
+    Named("text-before-results", "CON-02", "(user)", "content between calls and results", shown="After the results"),
+    Named("collapse-blank-lines", "CON-01", "system[1]", "white space"),
+    Named("drop-system", "CON-01", "system[", "content dropped"),
+    Named("own-tool", "CON-01", "tool platform_search", "content added"),
+    Named("strip-from-messages", "PFX-04", "a user message", "content dropped", shown="cch=05e4a"),
+    Named("drop-headed-system", "PFX-04", "system", "content dropped", shown="keep to the facts"),
+    Named("native-merge-system", "PFX-05", "system[0]", "system blocks merged"),
+    Named("native-strip-billing", "PFX-05", "system[0]", "attribution block removed"),
+    Named("marks-in-tools", "PFX-08", "tool 0", "mark in the prompt", "the value of `eager_input_streaming`"),
+    Named("marks-in-text", "PFX-08", "(user)", "mark in the prompt"),
+    Named("alias-parameters", "PFX-20", "upstream body", "alias treated as another model", entry=Entry.CHAT),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("named", CHANGES, ids=lambda named: f"{named.fault}-{named.rule}")
+def test_part_field_and_kind(cells: list[Cell], named: Named) -> None:
+    found = verdict(cells, named.fault, named.rule, named.entry)
+    change = found.change
+    assert change is not None
+    assert named.part in change.part
+    assert change.kind == named.kind
+    if named.field:
+        assert change.field == named.field
+    assert named.shown in f"{change.before}\n{change.after}"
+    assert change_line(change) in found.reason or found.rule in ("CON-01", "PFX-09"), "the reason says it too"
+    assert found.excerpts, "a failure shows the request that caused it"
+
+
+def test_a_rotating_hash_to_the_character(cells: list[Cell]) -> None:
+    """`x-anthropic-billing-header: cc_version=2.1.116.d8c; cc_entrypoint=claude-vscode; cch=` has 85 characters."""
+    change = verdict(cells, "keep-billing-header", "PFX-02").change
+    assert change is not None
+    line = change_line(change)
+    assert line == "system[0], the value of `cch` (characters 85-89 from 0): attribution block"
+
+
+def test_a_changing_suffix_to_the_character(cells: list[Cell]) -> None:
+    change = verdict(cells, "strip-with-hash-only", "PFX-03").change
+    assert change is not None
+    assert change.span == (47, 49)
+
+
+def test_tools_in_a_constant_wrong_order_are_not_a_varying_order(cells: list[Cell]) -> None:
+    cell = next(cell for cell in cells if cell.fault == "sort-tools")
+    assert {v.status for v in cell.verdicts if v.rule == "PFX-09"} == {Status.PASS}
+
+
+def test_what_survives_is_told_for_both_template_orders(cells: list[Cell]) -> None:
+    kept = verdict(cells, "keep-billing-header", "PFX-02")
+    table = next(table for table in kept.tables if table.title.startswith("what survives"))
+    tools_first, system_first = table.rows
+    assert (tools_first[0], system_first[0]) == ("tools first", "system text first")
+    pairs = next(table for table in kept.tables if table.title.startswith("hot pairs"))
+    pinned = {row[pairs.columns.index("cached (next)")] for row in pairs.rows}
+    assert len(pinned) == 1, "the cell's engine renders tools first: what survives is what was read from cache"
+    assert int(pinned.pop() or 0) == pytest.approx(int(tools_first[1] or 0), abs=64)
+    assert int(system_first[1] or 0) < int(tools_first[1] or 0)
+    assert any("because" in line for line in kept.ruled_out)
+
+
+def test_a_clock_rules_out_the_client_and_the_tools(cells: list[Cell]) -> None:
+    lines = " ".join(verdict(cells, "clock-in-system", "PFX-01").ruled_out)
+    assert "the client, because its own requests" in lines
+    assert "the tools, because all" in lines
+
+
+def test_the_first_difference_is_shown_and_foreign_text_is_masked(cells: list[Cell]) -> None:
+    change = verdict(cells, "clock-in-system", "PFX-13").change
+    assert change is not None
+    assert "time of this request" not in f"{change.before}{change.after}"
