@@ -7,6 +7,7 @@ from pathlib import Path
 
 import orjson
 
+from load.affinity import affinity
 from load.errors import LoadExit
 from load.gate import Held, judge, read_gate
 from load.page import page
@@ -34,6 +35,8 @@ def conclude(record: Record) -> LoadExit:
         )  # fmt: skip
     if record.plan.shape == "replay":
         record.extra["replay"] = ceilings(record)
+    if record.plan.shape == "repeats" and (found := affinity(record.samples.ordered)) is not None:
+        record.extra["affinity"] = found.as_dict()
     held = judge(read_gate(options.gate), record, tier) if options.gate else []
     recipe = cause_recipe(tier) if tier is not None and tier.write_only else []
     code = exit_code(record, held)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from load.distributions import draw, share, whole
@@ -139,12 +139,24 @@ def compaction_wave(p: Pressure) -> Plan:
     return Plan("compaction-wave", specs, phases, p.users)
 
 
+def repeats(p: Pressure) -> Plan:
+    """Every session sends one turn and then the same request again and again: on one replica each repeat hits."""
+    count = p.sessions or 4 * p.users
+    specs = tuple(_session(replace(p, sdk_share=0.0), n, None) for n in range(count))
+    steps = (Step("turn"), *(Step("again"),) * REPEATS)
+    phases = (Phase("repeats", _tracks(range(count), steps), f"{count} sessions, each first turn {1 + REPEATS} times"),)
+    return Plan("repeats", specs, phases, p.users)
+
+
+REPEATS: Final = 5
+
 SHAPES: Final[dict[str, Callable[[Pressure], Plan]]] = {
     "evict": evict,
     "steady": steady,
     "storm": storm,
     "compaction-wave": compaction_wave,
     "soak": soak,
+    "repeats": repeats,
 }
 """Shape name -> what builds its plan."""
 

@@ -36,6 +36,8 @@ def tables(record: Record, tier: SecondTier | None, predicted: list[Prediction],
         )
     if record.extra.get("replay"):
         parts.append(_replay(record.extra["replay"]))
+    if "affinity" in record.extra:
+        parts.append(_affinity(record.extra["affinity"]))
     if tier is not None:
         parts.append(_tier(tier))
     if record.cpu and total.requests:
@@ -79,6 +81,16 @@ def _replay(told: dict[str, Any]) -> str:
     said = f"{told['kind']} trace, blocks of {told['block']} tokens, hit rates over full blocks"
     part = "" if told["complete"] else "\nnot the whole trace was sent: the measured row is not comparable"
     return f"{said}\n{table(('', 'whole', 'second half'), rows)}{part}"
+
+
+def _affinity(told: dict[str, Any]) -> str:
+    sends = ", ".join(f"{share:.0%}" for share in told["by_send"])
+    return (
+        f"repeats of {told['sessions']} sessions: {told['hit_rate']:.1%} hit; by send, from the second: {sends}\n"
+        f"  right after a hit {told['drops']} of {told['chances']} missed: "
+        + ("requests of one session go to several replicas, or its blocks are lost at once"
+           if told["drop_rate"] > 0.05 else "sessions stay where they are warm")
+    )  # fmt: skip
 
 
 def _tier(tier: SecondTier) -> str:

@@ -46,9 +46,9 @@ class Clients:
                 trust_env=not loopback,
                 limits=limits,
                 # Loading the system's certificates takes longer than starting the app; plain HTTP needs none.
-                verify=any(channel.url.startswith("https:") for channel in channels),
+                verify=any(url.startswith("https:") for channel in channels for url in (channel.url, *channel.replicas)),
             )
-            for loopback in {is_loopback(channel.url) for channel in channels}
+            for loopback in {is_loopback(url) for channel in channels for url in (channel.url, *channel.replicas)}
         }
 
     def of(self, channel: Channel) -> httpx.AsyncClient:
