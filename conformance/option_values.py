@@ -10,9 +10,11 @@ from urllib.parse import urlsplit
 
 from conformance.baseline import read as read_baseline
 from conformance.errors import UsageProblem
+from conformance.observe.under_load import LOAD_FAULTS
 from conformance.options import Budget, RunOptions
 from conformance.rules import FAMILIES, select
 from conformance.verdicts import Entry
+from conformance.wire.endpoint import is_loopback
 
 Number = TypeVar("Number", int, float)
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -21,7 +23,7 @@ SHAPES = ("scaled", "full")
 TEMPLATES = ("tools-first", "system-first")
 TOKENIZERS = ("fast", "deepseek")
 EMBEDDED_ONLY = ("fault", "template", "block-size", "tokenizer")
-TARGET_ONLY = ("engine", "api-key", "allow-disruptive")
+TARGET_ONLY = ("engine", "api-key", "allow-disruptive", "engine-metrics", "pool-tokens", "l2-tokens", "yes-load")
 
 
 def read_options(given: Mapping[str, str | bool | None], *, environment_key: str | None = None) -> RunOptions:
@@ -40,6 +42,8 @@ def read_options(given: Mapping[str, str | bool | None], *, environment_key: str
             reason = "only goes with the embedded pair: leave --target out" if target else "needs --target"
             raise UsageProblem(f"--{name} {reason}")
     defaults = RunOptions()
+    if words.get("fault") in LOAD_FAULTS and not given.get("load"):
+        raise UsageProblem(f"--fault {words['fault']} shows under load only: add --load")
     rules = _list(words.get("rules"))
     select(rules)
     return RunOptions(
@@ -62,6 +66,11 @@ def read_options(given: Mapping[str, str | bool | None], *, environment_key: str
         template=_one_of("template", words.get("template"), TEMPLATES, defaults.template),
         block_size=_number(int, "block-size", words.get("block-size"), defaults.block_size, least=1),
         tokenizer=_one_of("tokenizer", words.get("tokenizer"), TOKENIZERS, defaults.tokenizer),
+        load=bool(given.get("load")),
+        yes_load=_yes_load(words.get("yes-load"), target, load=bool(given.get("load"))),
+        engine_metrics=_url("engine-metrics", words.get("engine-metrics")),
+        pool_tokens=_tokens("pool-tokens", words.get("pool-tokens")),
+        l2_tokens=_tokens("l2-tokens", words.get("l2-tokens")),
         timeout_s=_number(float, "timeout", words.get("timeout"), defaults.timeout_s, least=0.001),
     )
 
@@ -70,7 +79,23 @@ def known_faults() -> tuple[str, ...]:
     """Names `--fault` takes."""
     from reference_gateway import FAULTS
 
-    return tuple(FAULTS)
+    return (*FAULTS, *LOAD_FAULTS)
+
+
+def _tokens(name: str, text: str | None) -> int | None:
+    return None if text is None else _number(int, name, text, 0, least=1)
+
+
+def _yes_load(name: str | None, target: str | None, *, load: bool) -> str | None:
+    """Load beyond this machine needs the target's host said a second time."""
+    if not load:
+        if name is not None:
+            raise UsageProblem("--yes-load only goes with --load")
+        return None
+    host = urlsplit(target).hostname or "" if target is not None else ""
+    if target is not None and not is_loopback(target) and (name or "").lower() != host.lower():
+        raise UsageProblem(f"--load puts load on {host}: if you may, say so with --yes-load {host}")
+    return name
 
 
 def _list(text: str | None) -> tuple[str, ...]:

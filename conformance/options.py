@@ -53,6 +53,11 @@ class RunOptions:
     recorder: bool = True  # of the embedded pair; False leaves client evidence only
     pause_s: float = 2.0  # before a failure seen from the client's side is confirmed; 0 on the embedded pair
     timeout_s: float = 120.0
+    load: bool = False
+    yes_load: str | None = None
+    engine_metrics: str | None = None
+    pool_tokens: int | None = None
+    l2_tokens: int | None = None
 
     def __repr__(self) -> str:
         shown = {k: v for k, v in self.__dict__.items() if k != "api_key"}

@@ -19,6 +19,7 @@ from conformance.observe.lab import Salts, WireLab
 from conformance.observe.observed import DialectPair, Observed
 from conformance.observe.plan import Plan, plan_for
 from conformance.observe.scripted import ScriptedBreaker, ScriptedUpstream, hello
+from conformance.observe.under_load import LOAD_FAULTS, LoadRun, LoadSettings, run_load
 from conformance.observe.usage_scripts import NOT_WHEN_QUICK
 from conformance.options import Budget, RunOptions
 from conformance.pair import ALIAS, NATIVE_MODEL, check_fault, embedded_pair, engine_config
@@ -68,7 +69,8 @@ class Run:
     """One run. `preflight` starts it; each entry is then observed as judgements ask."""
 
     def __init__(self, options: RunOptions) -> None:
-        check_fault(options.fault)
+        self._gateway_fault = None if options.fault in LOAD_FAULTS else options.fault
+        check_fault(self._gateway_fault)
         if options.fault and options.target:
             raise UsageProblem("--fault mutates the embedded gateway; it cannot be combined with --target")
         self.options = options
@@ -100,7 +102,7 @@ class Run:
                         engine=engine_config(
                             template=options.template, block_size=options.block_size, tokenizer=options.tokenizer
                         ),
-                        fault=options.fault,
+                        fault=self._gateway_fault,
                         marker=marker,
                         listen=options.upstream_listen,
                         recorder=options.recorder,
@@ -288,9 +290,28 @@ class Run:
             engine_lab=self._engine_lab,
             native_lab=self._native_lab,
             other=lambda: self._other(entry),
+            load=self._put_load_on if self.options.load else None,
             scripted=self._scripted(entry),
             patience_s=PATIENCE_S if self.options.target else 1.0,
         )
+
+    def _put_load_on(self, shape: str, entry: Entry) -> LoadRun:
+        options, target = self.options, self.options.target
+        settings = LoadSettings(
+            target=self._checked.target if target else None,
+            model=self._checked.model,
+            api_key=options.api_key,
+            engine=options.engine_metrics or options.engine,
+            fault=options.fault,
+            template=options.template,
+            block_size=options.block_size,
+            seed=options.seed,
+            yes_load=options.yes_load,
+            pool_tokens=options.pool_tokens,
+            l2_tokens=options.l2_tokens,
+            timeout_s=options.timeout_s,
+        )
+        return run_load(settings, shape, entry)
 
     def _other(self, entry: Entry) -> Observed | None:
         return next((self.observed(other) for other in self.entries if other is not entry), None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -19,6 +18,9 @@ ENGINE_FAULTS = (
     "l2-write-only", "l2-partial", "l2-exact-only", "l2-wrong-blocks", "l2-stalls", "l2-slow", "l2-unmetered",
 )  # fmt: skip
 """Faults of the embedded engine's second tier; any other `--fault` is one of the gateway."""
+
+RANDOM_ROUTING = "random-routing"
+"""The fault that is no more than `--routing random`."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -56,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     pair.add_argument("--tokenizer", default="fast", choices=("fast", "deepseek"))
     pair.add_argument("--template", default="tools-first", choices=("tools-first", "system-first"))
     pair.add_argument("--step-interval", type=float, default=0.0, help="seconds an engine step takes")
+    pair.add_argument("--batched-tokens", type=int, default=8_192, help="tokens an engine step computes at most")
     pair.add_argument("--replicas", type=int, default=1, help="engines behind the gateway")
     pair.add_argument("--routing", default="session", choices=("session", "random"))
     return parser
@@ -108,10 +111,11 @@ def _pair_options(parsed: argparse.Namespace) -> PairOptions:
         tokenizer=parsed.tokenizer,
         template=parsed.template,
         step_interval=parsed.step_interval,
-        fault=None if engine_fault else parsed.fault,
+        batched_tokens=parsed.batched_tokens,
+        fault=None if engine_fault or parsed.fault == RANDOM_ROUTING else parsed.fault,
         engine_fault=engine_fault,
         replicas=parsed.replicas,
-        routing=parsed.routing,
+        routing="random" if parsed.fault == RANDOM_ROUTING else parsed.routing,
     )
     return with_sizes(options, pool_tokens=parsed.pool_tokens, l2_tokens=parsed.l2_tokens)
 
@@ -133,7 +137,7 @@ def run_locust(options: LoadOptions, *, processes: int | None = None, web: int |
 
     arguments = ["locust", "-f", str(Path(__file__).with_name("locustfile.py")), "--host", options.host]
     arguments += ["--shape", options.shape, "-u", str(options.users), "-r", str(max(options.users, 1))]
-    arguments += ["--stop-timeout", "0", "--loglevel", "WARNING"]
+    arguments += ["--stop-timeout", "0", "--skip-log-setup"]
     if web is None:
         arguments += ["--headless", "--only-summary"]
     else:
@@ -147,8 +151,7 @@ def run_locust(options: LoadOptions, *, processes: int | None = None, web: int |
             arguments += [f"--{option.name}", str(value)]
     before = sys.argv
     sys.argv = arguments
-    # Its summary table has no tokens in it; the tables of this run stand in its place.
-    logging.getLogger("locust.stats_logger").disabled = True
+    # Without its log set up Locust's summary table stays away; it has no tokens in it.
     try:
         locust.main.main()
     except SystemExit as end:

@@ -36,6 +36,7 @@ class PairOptions:
     fault: str | None = None
     engine_fault: str | None = None
     step_interval: float = 0.0
+    batched_tokens: int = 8_192
     replicas: int = 1
     routing: str = "session"
     usage_log: Path | None = None
@@ -77,6 +78,7 @@ def _engine_arguments(options: PairOptions) -> list[str]:
         "serve", "--port", "0", "--model", ENGINE_MODEL, "--block-size", str(size), "--num-blocks",
         str(options.pool_tokens // size + 1), "--tokenizer", options.tokenizer, "--template", options.template,
         "--l2-chunks", str(options.l2_tokens // size), "--step-interval", str(options.step_interval),
+        "--max-num-batched-tokens", str(options.batched_tokens),
     ]  # fmt: skip
     if options.max_model_len is not None:
         arguments += ["--max-model-len", str(options.max_model_len)]

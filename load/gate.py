@@ -24,6 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from load.errors import LoadProblem
 from load.record import Record
 from load.second_tier import SecondTier
+from load.shapes import RETURN
 
 _Share = Field(default=None, ge=0, le=1)
 
@@ -86,7 +87,7 @@ def judge(gate: Gate, record: Record, tier: SecondTier | None) -> list[Held]:
             found.append(_least(f"hit rate {entry}", rate, least, "nothing was reported there"))
     for entry, least in gate.returning_hit_rate:
         if least is not None:
-            rate = record.samples.total(entry=entry, phase="return").hit_rate
+            rate = record.samples.total(entry=entry, phase=RETURN).hit_rate
             found.append(_least(f"returning hit rate {entry}", rate, least, "no session came back there"))
     if gate.l2_loads_at_least is not None:
         found.append(_loads(gate.l2_loads_at_least, tier))
@@ -137,9 +138,8 @@ def _amplification(most: float, tier: SecondTier | None) -> Held:
 
 def _answers(tier: SecondTier | None) -> Held:
     name = "answers"
-    if tier is None or not tier.recalled[1] and not tier.same_answers[1]:
-        return Held(name, None, "no answer could be compared")
-    (right, asked), (same, pairs) = tier.recalled, tier.same_answers
-    said = f"{same} of {pairs} repeats after eviction answered as before; {right} of {asked} facts were recalled"
-    # A model that never recalls a fact shows nothing by not recalling it.
-    return Held(name, same == pairs and (right in (0, asked)), said, "L2-03")
+    if tier is None or not (tier.same_answers[1] or tier.recalled_loaded[1]):
+        return Held(name, None, "no answer after a load could be compared")
+    (same, steady), (kept, known) = tier.same_answers, tier.recalled_loaded
+    said = f"{same} of {steady} repeats after eviction answered as before; {kept} of {known} facts were recalled after a load"
+    return Held(name, same == steady and kept == known, said, "L2-03")

@@ -5,8 +5,8 @@ Everything of Locust's works: its web page, `--headless`, `--processes`, `--mast
 
 from __future__ import annotations
 
-import logging
 import os
+import sys
 from typing import Any
 
 import gevent
@@ -22,8 +22,6 @@ from load.options import KEY_VARIABLE, add_options, from_namespace
 from load.sending import Sender
 from load.shapes import SHAPES
 from load.web_tab import add_tab
-
-_log = logging.getLogger(__name__)
 
 
 class State:
@@ -90,7 +88,7 @@ def _start(environment: Environment, **_: Any) -> None:
         leader.start(from_namespace(parsed, host=environment.host or parsed.host or "", users=users))
     except LoadProblem as problem:
         leader.problem = problem
-        _log.error("%s", problem)
+        sys.stderr.write(f"prefixproof-load: {problem}\n")
         environment.process_exit_code = int(problem.code)
         if environment.web_ui is None:
             gevent.spawn(environment.runner.quit)

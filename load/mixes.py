@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from load.distributions import Distribution, Fixed, LogNormal, share
+from load.distributions import Distribution, LogNormal, share
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,8 @@ MIXES: Final[dict[str, tuple[Habit, ...]]] = {
         Habit("pi-0.73.1", 1),
         Habit("aider-0.86.2", 1),
     ),
-    "messages-only": (Habit("claude-code-2.1.116-vscode", 1, turns=Fixed(8), compacts=True),),
-    "chat-only": (Habit("reasonix-1.38.11", 1, turns=Fixed(8)),),
+    "messages-only": (Habit("claude-code-2.1.220", 1), Habit("claude-code-2.0.77", 1)),
+    "chat-only": (Habit("opencode-1.18.33", 1), Habit("reasonix-1.38.11", 1)),
 }
 """Mix name -> habits. A client's weight is its share of the sessions."""
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from load.record import Record
 from load.samples import Sample
+from load.shapes import ONWARD, RETURN
 
 QUIET: Final = 0.05
 """Share of the engine's prompt tokens that may be others' before deltas of its counters say nothing of this run."""
@@ -18,7 +19,10 @@ ENOUGH_L2: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class SecondTier:
-    """Everything measured about the second tier. Tokens unless named otherwise; None = not known."""
+    """Everything measured about the second tier. Tokens unless named otherwise; None = not known.
+
+    What was asked again, evicted and loaded is counted over the exact repeats.
+    """
 
     present: bool
     quiet: bool | None
@@ -41,6 +45,7 @@ class SecondTier:
     ttft_cold: float | None
     ttft_warm: float | None
     ttft_loaded: float | None
+    recalled_loaded: tuple[int, int]
     by_request: tuple[tuple[int, str, int, int, int], ...]
 
     @property
@@ -73,12 +78,13 @@ def second_tier(record: Record) -> SecondTier | None:
     if record.plan.shape != "evict":
         return None
     rows = [s for s in record.samples.ordered if s.error is None]
-    back = [s for s in rows if s.phase == "return"]
+    exact = [s for s in rows if s.phase == RETURN]
+    back = [*exact, *(s for s in rows if s.phase == ONWARD)]
     marks = {name: (before, after) for name, before, after in record.marks}
-    before, after = marks.get("return", (None, None))
+    before, after = marks.get(RETURN, (None, None))
     delta = after.since(before) if before is not None and after is not None else {}
     whole = record.last.since(record.first) if record.last is not None and record.first is not None else {}
-    asked = sum(_reusable(s, rows) for s in back)
+    asked = sum(_reusable(s, rows) for s in exact)
     l1 = _whole(delta.get("l1_hits"))
     returning = {spec.number for spec in record.plan.sessions if spec.role == "returning"}
     sent_before = sum(s.prompt or 0 for s in rows if s.phase in ("fill", "press") and s.kind == "turn")
@@ -88,7 +94,7 @@ def second_tier(record: Record) -> SecondTier | None:
     reason = ""
     if record.options.engine is None:
         reason = "needs the engine's metrics: --engine URL"
-    elif not back:
+    elif not exact:
         reason = "no evicted session came back"
     elif not present:
         reason = "the engine's metrics show no second tier"
@@ -111,14 +117,15 @@ def second_tier(record: Record) -> SecondTier | None:
         preemptions=whole.get("preemptions"),
         l2_tokens=l2_tokens,
         roomy=l2_tokens >= ENOUGH_L2 * asked and l2_tokens >= sent_before if l2_tokens is not None else None,
-        exact_rate=_rate([s for s in back if s.kind == "again"]),
-        onward_rate=_rate([s for s in back if s.kind == "turn"]),
+        exact_rate=_rate(exact),
+        onward_rate=_rate([s for s in back if s.phase == ONWARD]),
         warm_rate=_rate(warm),
         recalled=(sum(s.recalled is True for s in rows), sum(s.recalled is not None for s in rows)),
         same_answers=_same_answers(rows),
         ttft_cold=_ttft(cold),
         ttft_warm=_ttft(warm),
         ttft_loaded=_ttft(loaded_rows),
+        recalled_loaded=_recalled_loaded(rows, loaded_rows),
         by_request=tuple((s.session, s.kind, s.prompt or 0, _reusable(s, rows), s.cached or 0) for s in back),
     )
 
@@ -134,16 +141,23 @@ def _turn_number(sample: Sample, rows: list[Sample]) -> int:
 
 
 def _same_answers(rows: list[Sample]) -> tuple[int, int]:
-    """Exact repeats after eviction whose answer was the same as before, and how many there were."""
-    same = pairs = 0
+    """Of the exact repeats whose answer was the same twice before eviction: same again after it, and all of them."""
+    same = steady = 0
     for again in rows:
-        if again.kind != "again" or not again.answer:
+        if again.phase != RETURN or not again.answer:
             continue
-        first = [s for s in rows if s.session == again.session and s.at < again.at and s.answer]
-        if first:
-            pairs += 1
-            same += first[-1].answer == again.answer
-    return same, pairs
+        before = [s.answer for s in rows if s.session == again.session and s.at < again.at and s.answer][-2:]
+        if len(before) == 2 and before[0] == before[1]:
+            steady += 1
+            same += before[0] == again.answer
+    return same, steady
+
+
+def _recalled_loaded(rows: list[Sample], loaded: list[Sample]) -> tuple[int, int]:
+    """Of the sessions that recalled their fact before eviction and loaded their prefix after it: recalled again, all."""
+    knew = {s.session for s in rows if s.phase == "fill" and s.recalled}
+    back = [s for s in loaded if s.session in knew and s.recalled is not None]
+    return sum(s.recalled is True for s in back), len(back)
 
 
 def _quiet(whole: dict[str, float | None], rows: list[Sample]) -> bool | None:

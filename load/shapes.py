@@ -76,19 +76,26 @@ def evict(p: Pressure) -> Plan:
     base = (size - _TURN // BYTES_PER_TOKEN) * BYTES_PER_TOKEN
     specs = [_session(p, n, base, role="returning", fact=True) for n in range(count)]
     specs += [_session(p, count + n, size * BYTES_PER_TOKEN, role="pressure") for n in range(pressing)]
-    fill = (Step("turn"), Step("turn", bytes=_TURN, recall=True))
     exact, onward = range(0, count, 2), range(1, count, 2)
+    fill = (Step("turn"), Step("turn", bytes=_TURN, recall=True))
+    # Once more while it is warm: only a model that repeats itself can be held to its answers later.
+    warm = Phase("warm", _tracks(exact, (Step("again"),)), f"{len(exact)} of them send the same request once more")
     phases = (
         Phase("fill", _tracks(range(count), fill), f"{count} sessions of about {size:,} tokens, two turns each"),
+        warm,
         Phase("press", _tracks(range(count, count + pressing), (Step("turn"),)),
               f"{pressing} other sessions, so that the working set is {p.factor:g} times L1"),
-        Phase("return", (*_tracks(exact, (Step("again"),)), *_tracks(onward, _follow_ups(p, onward))),
-              f"{len(exact)} come back with the same request once more, {len(onward)} with their next turn",
+        Phase(RETURN, _tracks(exact, (Step("again"),)), f"{len(exact)} sessions come back with the same request, once",
               pause=p.pause),
+        Phase(ONWARD, _tracks(onward, _follow_ups(p, onward)), f"{len(onward)} come back with their next turn"),
         Phase("go on", _tracks(range(count), (Step("turn", bytes=_TURN, recall=True),)), "one more turn each"),
     )  # fmt: skip
-    return Plan("evict", tuple(specs), _merged(phases), p.users)
+    return Plan("evict", tuple(specs), phases, p.users)
 
+
+RETURN: Final = "return"
+ONWARD: Final = "return with a turn"
+"""The phases in which evicted sessions come back."""
 
 _TURN: Final = 2_400
 _RESIDUES: Final = 331
@@ -195,8 +202,3 @@ def _session(
 
 def _tracks(numbers: range, steps: tuple[Step, ...] | Callable[[int], tuple[Step, ...]]) -> tuple[Track, ...]:
     return tuple(Track(n, steps(n) if callable(steps) else steps) for n in numbers)
-
-
-def _merged(phases: tuple[Phase, ...]) -> tuple[Phase, ...]:
-    """Tracks in the order of their sessions, whatever they do."""
-    return tuple(Phase(ph.name, tuple(sorted(ph.tracks, key=lambda t: t.session)), ph.says, ph.pause) for ph in phases)

@@ -20,6 +20,7 @@ from conformance.observe.plan import IDENTICAL_REQUESTS, Plan
 from conformance.observe.scripted import ScriptedUpstream
 from conformance.observe.translation_probes import TranslationProbes
 from conformance.observe.trouble import Trouble
+from conformance.observe.under_load import LoadRun
 from conformance.verdicts import Entry
 from conformance.wire.exchange import Exchange
 
@@ -96,6 +97,7 @@ class Observed:
         other: Callable[[], Observed | None] = lambda: None,
         scripted: ScriptedUpstream | None = None,
         patience_s: float = 1.0,
+        load: Callable[[str, Entry], LoadRun] | None = None,
     ) -> None:
         self.entry = entry
         self.lab = lab
@@ -108,6 +110,8 @@ class Observed:
         self._other = other
         self.scripted = scripted  # None: no recorder answers in the engine's place
         self._patience_s = patience_s
+        self._load = load
+        self._load_runs: dict[str, LoadRun] = {}
         self._rng = rng
         self._dialects = dialects
         self._arms: Arms | None = None
@@ -117,6 +121,14 @@ class Observed:
     def sees_upstream(self) -> bool:
         """True when a recorder stands between the target and the engine and saw the suite's requests."""
         return self.lab.sees_upstream
+
+    def load_run(self, shape: str) -> LoadRun:
+        """One run of the load generator through this entry, made when it is first asked for."""
+        if self._load is None:
+            return LoadRun(shape, None, "needs --load")
+        if shape not in self._load_runs:
+            self._load_runs[shape] = self._load(shape, self.entry)
+        return self._load_runs[shape]
 
     @cached_property
     def qualification(self) -> Qualification:

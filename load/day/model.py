@@ -1,6 +1,7 @@
 """The day on the load generator's own cache model: what the fit is made with, and a second opinion on what is measured.
 
-Prompts are rows of block keys by their structure; token counts follow from bytes at rates measured on the clients.
+Prompts are rows of block keys by their structure. Their lengths follow from the acts' bytes at rates that were measured
+once on these clients with DeepSeek's vocabulary.
 """
 
 from __future__ import annotations
@@ -14,11 +15,26 @@ from load.day.acts import Act, day, neighbour_bytes
 from load.day.inputs import Inputs
 from load.lru import Cache
 
-BYTES_PER_TOKEN: Final = {"claude": 4.117, "reasonix": 4.165, "opencode": 4.66, "neighbour": 4.2}
-PREAMBLE: Final = 307
-HEAD: Final = 32
-"""Tokens of the attribution text before its varying part."""
-TITLE_TOKENS: Final = 1_300
+BYTES_PER_TOKEN: Final = {"claude": 4.758, "reasonix": 4.183, "opencode": 4.747, "neighbour": 4.695}
+"""Of what a conversation grows by; of a neighbour, of its whole prompt."""
+
+FIRST_TOKENS: Final = {"claude": 39_992, "reasonix": 19_390, "opencode": 178_505}
+"""First prompts of `first_bytes` 165,000, `reasonix_first` 80,000 and `alias_bytes` 850,000; others in proportion."""
+
+FIRST_BYTES: Final = {"claude": 165_000, "reasonix": 80_000, "opencode": 850_000}
+COMPACTED_TOKENS: Final = 39_760
+"""After a compaction with a summary of 58,000 bytes."""
+
+REQUEST_TOKENS: Final = 1_344
+"""What a request for a summary adds."""
+
+TITLE_TOKENS: Final = 552
+TOOLS_TOKENS: Final = 18_056
+"""Up to the attribution text's first varying character: preamble, 72,700 bytes of tools, the text's head."""
+
+SYSTEM_TOKENS: Final = 24_400
+"""Up to the end of the instructions, once the attribution text is gone."""
+
 OUTPUT: Final = 14
 
 FLOOR: Final = "floor"
@@ -28,13 +44,13 @@ FLOOR: Final = "floor"
 class ArmCounts:
     """One arm: (prompt, cached) of every request by row, in order."""
 
-    rows: dict[str, list[tuple[int, int]]] = field(default_factory=lambda: {"claude": [], "reasonix": [], "opencode": []})
-    neighbours: list[tuple[int, int]] = field(default_factory=list)
+    rows: dict[str, list[tuple[int, int]]] = field(
+        default_factory=lambda: {"claude": [], "reasonix": [], "opencode": [], "neighbour": []}
+    )
 
     def rate(self, who: str) -> float:
         """Token-weighted hit rate."""
-        rows = self.rows[who]
-        return sum(c for _, c in rows) / max(1, sum(p for p, _ in rows))
+        return sum(c for _, c in self.rows[who]) / max(1, self.prompt(who))
 
     def values(self, who: str = "claude") -> Counter[int]:
         """How often each cached count occurred."""
@@ -45,54 +61,79 @@ class ArmCounts:
         return sum(p for p, _ in self.rows[who])
 
 
+@dataclass
+class _Day:
+    """The day as it is served."""
+
+    inputs: Inputs
+    strip: bool
+    cache: Cache
+    found: ArmCounts = field(default_factory=ArmCounts)
+    tokens: dict[str, int] = field(default_factory=dict)
+    epoch: int = 0
+    serial: int = 0
+
+    def serve(self, who: str, prompt: int, keys: list[Hashable]) -> None:
+        private = -(-(prompt + OUTPUT - 1) // self.inputs.block_size) - len(keys)
+        served = self.cache.serve(keys, prompt, private=private)
+        self.found.rows[who].append((prompt, served.cached))
+
+    def conversation(self, who: str, own: tuple[Hashable, ...], shared: int, extra: int = 0) -> None:
+        """The present prompt: the template floor, `shared` tokens that all of the client's prompts have, its own."""
+        size = self.inputs.block_size
+        prompt = self.tokens[who] + extra
+        head = min(shared // size, prompt // size)
+        keys: list[Hashable] = [FLOOR, *((who, "head", i) for i in range(1, head))]
+        keys += [(*own, i) for i in range(max(1, head), prompt // size)]
+        self.serve(who, prompt, keys)
+
+    def claude(self, act: Act) -> None:
+        """On, tools and system stay for all conversations; off, everything behind the tools is each request's own."""
+        shared = SYSTEM_TOKENS if self.strip else TOOLS_TOKENS
+        if act.what == "begin":
+            self.tokens["claude"] = _first("claude", self.inputs.first_bytes)
+        elif act.what == "compact":
+            self.conversation("claude", self._own(), shared, extra=REQUEST_TOKENS)
+            self.epoch = act.number
+            self.tokens["claude"] = COMPACTED_TOKENS + int((act.bytes - 58_000) / BYTES_PER_TOKEN["claude"])
+        else:
+            self.tokens["claude"] += int(act.bytes / BYTES_PER_TOKEN["claude"])
+        self.conversation("claude", self._own(), shared)
+
+    def _own(self) -> tuple[Hashable, ...]:
+        self.serial += 1
+        return ("claude", self.epoch) if self.strip else ("request", self.serial)
+
+    def chat(self, act: Act) -> None:
+        first = self.inputs.reasonix_first if act.who == "reasonix" else self.inputs.alias_bytes
+        if act.what == "begin":
+            self.tokens[act.who] = _first(act.who, first)
+        else:
+            self.tokens[act.who] += int(act.bytes / BYTES_PER_TOKEN[act.who])
+        self.conversation(act.who, (act.who, act.number if act.who == "reasonix" else 0), 0)
+
+    def act(self, act: Act) -> None:
+        size = self.inputs.block_size
+        if act.who == "neighbour":
+            prompt = int(neighbour_bytes(self.inputs, act.number) / BYTES_PER_TOKEN["neighbour"])
+            self.serve("neighbour", prompt, [("neighbour", act.number, i) for i in range(prompt // size)])
+        elif act.what == "title":
+            keys: list[Hashable] = [FLOOR, *(("title", act.number, i) for i in range(1, TITLE_TOKENS // size))]
+            self.serve("claude", TITLE_TOKENS, keys)
+        elif act.who == "claude":
+            self.claude(act)
+        else:
+            self.chat(act)
+
+
 def simulate(inputs: Inputs, *, strip: bool, acts: Sequence[Act] | None = None) -> ArmCounts:
     """Serve the day one request after the other."""
     size = inputs.block_size
-    cache = Cache(size, inputs.pool_tokens // size, inputs.l2_tokens // size)
-    found = ArmCounts()
-    sizes = {"claude": 0, "reasonix": 0, "opencode": 0}
-    epoch = serial = 0
-    tools = (PREAMBLE + HEAD + int(inputs.tools_bytes / BYTES_PER_TOKEN["claude"])) // size
-
-    def serve(who: str, prompt: int, keys: list[Hashable]) -> None:
-        private = -(-(prompt + OUTPUT - 1) // size) - len(keys)
-        served = cache.serve(keys, prompt, private=private)
-        (found.neighbours if who == "neighbour" else found.rows[who]).append((prompt, served.cached))
-
-    def main(who: str, own: tuple[Hashable, ...], shared: int, extra: int = 0) -> None:
-        prompt = PREAMBLE + int((sizes[who] + extra) / BYTES_PER_TOKEN[who])
-        blocks = prompt // size
-        keys: list[Hashable] = [FLOOR]
-        keys += [(who, "tools", i) for i in range(1, min(shared, blocks))]
-        keys += [(*own, i) for i in range(max(1, shared), blocks)]
-        serve(who, prompt, keys)
-
+    served = _Day(inputs, strip, Cache(size, inputs.pool_tokens // size, inputs.l2_tokens // size))
     for act in acts if acts is not None else day(inputs):
-        serial += 1
-        if act.who == "neighbour":
-            prompt = int(neighbour_bytes(inputs, act.number) / BYTES_PER_TOKEN["neighbour"])
-            serve("neighbour", prompt, [("n", act.number, i) for i in range(prompt // size)])
-        elif act.what == "title":
-            serve("claude", TITLE_TOKENS, [FLOOR, *(("title", act.number, i) for i in range(1, TITLE_TOKENS // size))])
-        elif act.who == "claude":
-            # Off, the attribution text changes right after the tools; on, tools and system stay for all conversations.
-            shared = tools if not strip else tools + int(inputs.system_bytes / BYTES_PER_TOKEN["claude"]) // size
+        served.act(act)
+    return served.found
 
-            def own(strip: bool = strip) -> tuple[Hashable, ...]:
-                return ("claude", epoch) if strip else ("claude", serial)
 
-            if act.what == "begin":
-                sizes["claude"] = inputs.first_bytes
-            elif act.what == "compact":
-                main("claude", own(), shared, extra=6_000)
-                epoch, serial = act.number, serial + 1
-                sizes["claude"] = inputs.tools_bytes + inputs.system_bytes + act.bytes
-            else:
-                sizes["claude"] += act.bytes
-            main("claude", own(), shared)
-            serial += 1
-        else:
-            first = inputs.reasonix_first if act.who == "reasonix" else inputs.alias_bytes
-            sizes[act.who] = first if act.what == "begin" else sizes[act.who] + act.bytes
-            main(act.who, (act.who, act.number if act.who == "reasonix" else 0), 1)
-    return found
+def _first(who: str, n_bytes: int) -> int:
+    return FIRST_TOKENS[who] + int((n_bytes - FIRST_BYTES[who]) / BYTES_PER_TOKEN[who])
