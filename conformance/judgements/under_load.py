@@ -7,12 +7,20 @@ run's alone, whether L1 really lost what was asked again, and whether L2 was lar
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from conformance.judgements.verdict import Judging
-from conformance.observe.observed import Observed
 from conformance.observe.under_load import LoadRun
-from conformance.verdicts import Status, Table, Vantage, Verdict
+from conformance.verdicts import Entry, Status, Table, Vantage, Verdict
+
+
+class Loaded(Protocol):
+    """One entry under load: all these judgements need of what was observed."""
+
+    entry: Entry
+
+    def load_run(self, shape: str, /) -> LoadRun: ...
+
 
 LEAST_SHARE = 0.5
 """Of what was evicted and asked again, that L2 must give back (rules.md, L2-01)."""
@@ -30,7 +38,7 @@ SLOWEST_PREFILL = 500_000
 """Tokens a second; no engine's neighbours prefill faster, so none can have evicted a prompt sooner than that allows."""
 
 
-def loads_at_least_half(observed: Observed) -> Verdict:
+def loads_at_least_half(observed: Loaded) -> Verdict:
     """L2-01."""
     judging = Judging("L2-01", observed.entry, Vantage.LOAD)
     tier, verdict = _tier(observed, judging)
@@ -49,7 +57,7 @@ def loads_at_least_half(observed: Observed) -> Verdict:
     return _if_roomy(judging, tier, said, "loads-too-little")
 
 
-def is_not_write_only(observed: Observed) -> Verdict:
+def is_not_write_only(observed: Loaded) -> Verdict:
     """L2-02."""
     judging = Judging("L2-02", observed.entry, Vantage.LOAD)
     tier, verdict = _tier(observed, judging)
@@ -65,7 +73,7 @@ def is_not_write_only(observed: Observed) -> Verdict:
     return _if_roomy(judging, tier, said, "write-only", recipe=recipe)
 
 
-def answers_stay_the_same(observed: Observed) -> Verdict:
+def answers_stay_the_same(observed: Loaded) -> Verdict:
     """L2-03."""
     judging = Judging("L2-03", observed.entry, Vantage.LOAD)
     tier, verdict = _tier(observed, judging)
@@ -87,7 +95,7 @@ def answers_stay_the_same(observed: Observed) -> Verdict:
     return judging.passes(said, n, tables=tables)
 
 
-def next_turns_load(observed: Observed) -> Verdict:
+def next_turns_load(observed: Loaded) -> Verdict:
     """L2-04."""
     judging = Judging("L2-04", observed.entry, Vantage.LOAD)
     tier, verdict = _tier(observed, judging)
@@ -109,7 +117,7 @@ def next_turns_load(observed: Observed) -> Verdict:
     return _if_roomy(judging, tier, said, "next-turn-misses")
 
 
-def requests_end(observed: Observed) -> Verdict:
+def requests_end(observed: Loaded) -> Verdict:
     """L2-05."""
     judging = Judging("L2-05", observed.entry, Vantage.LOAD)
     run = observed.load_run("evict")
@@ -134,7 +142,7 @@ def requests_end(observed: Observed) -> Verdict:
     return judging.undecided(f"{said}; {'failures began before pressure' if early else 'too few to tell'}", n, tables=(table,))
 
 
-def amplification_is_known(observed: Observed) -> Verdict:
+def amplification_is_known(observed: Loaded) -> Verdict:
     """L2-06."""
     judging = Judging("L2-06", observed.entry, Vantage.LOAD)
     tier, verdict = _tier(observed, judging, needs_metered=False)
@@ -150,7 +158,7 @@ def amplification_is_known(observed: Observed) -> Verdict:
     return judging.passes(f"{tier['amplification']:.1f} bytes stored per byte loaded{saved}", n, tables=tables)
 
 
-def loads_are_faster(observed: Observed) -> Verdict:
+def loads_are_faster(observed: Loaded) -> Verdict:
     """L2-07."""
     judging = Judging("L2-07", observed.entry, Vantage.LOAD)
     tier, verdict = _tier(observed, judging)
@@ -168,7 +176,7 @@ def loads_are_faster(observed: Observed) -> Verdict:
     return judging.undecided(f"{said}: within noise", n, tables=tables)
 
 
-def sessions_stay_on_one_replica(observed: Observed) -> Verdict:
+def sessions_stay_on_one_replica(observed: Loaded) -> Verdict:
     """AFF-01."""
     judging = Judging("AFF-01", observed.entry, Vantage.LOAD)
     run = observed.load_run("repeats")
@@ -200,7 +208,7 @@ def sessions_stay_on_one_replica(observed: Observed) -> Verdict:
 
 
 def _tier(
-    observed: Observed, judging: Judging, *, needs_metered: bool = True
+    observed: Loaded, judging: Judging, *, needs_metered: bool = True
 ) -> tuple[Mapping[str, Any] | None, Verdict | None]:
     """The second tier's facts, or the verdict that stands in for them."""
     run = observed.load_run("evict")
