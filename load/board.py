@@ -119,4 +119,3 @@ class Board:
             gevent.joinall(jobs)
         finally:
             gevent.killall([job for job in jobs if not job.dead])
-

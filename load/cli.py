@@ -43,7 +43,9 @@ def _parser() -> argparse.ArgumentParser:
         description="Load of agent-shaped sessions on a gateway; without --host on the embedded pair.",
         allow_abbrev=False,
     )
-    parser.add_argument("shape", metavar="NAME", choices=(*SHAPES, "replay"), help=", ".join((*SHAPES, "replay", "incident")))
+    parser.add_argument(
+        "shape", metavar="NAME", choices=(*SHAPES, "replay"), help=", ".join((*SHAPES, "replay", "incident"))
+    )
     parser.add_argument("--host", help="the gateway's base URL, as in http://127.0.0.1:3000")
     parser.add_argument("--users", type=int, help="sessions at a time (default 4; replay: 1, in order)")
     parser.add_argument("--json", metavar="FILE", dest="result", help="the same as --result")
@@ -71,7 +73,7 @@ def _incident(given: list[str]) -> int:
 
     parser = argparse.ArgumentParser(
         prog="prefixproof-load incident", allow_abbrev=False,
-        description="The day of the incident through the embedded pair; prints the report's tables from what is measured.",
+        description="The day of the incident on the embedded pair; prints the report's tables from what is measured.",
     )  # fmt: skip
     parser.add_argument("--arms", default=",".join(ARMS), help=f"which of {', '.join(ARMS)}; commas between")
     parser.add_argument("--two-switches", action="store_true", help="also both switches, with a client that compacts")
@@ -159,4 +161,3 @@ def run_locust(options: LoadOptions, *, processes: int | None = None, web: int |
     finally:
         sys.argv = before
     return int(LoadExit.GREEN)
-

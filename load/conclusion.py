@@ -48,7 +48,9 @@ def conclude(record: Record) -> LoadExit:
         folder = Path(options.report)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "result.json").write_bytes(encoded)
-        (folder / "report.html").write_text(page(told, record), encoding="utf-8")
+        (folder / "report.html").write_text(
+            page(record, held=held, recipe=recipe, predicted=predicted), encoding="utf-8"
+        )
         sys.stdout.write(f"\nreport: {folder / 'report.html'}, {folder / 'result.json'}\n")
     if options.result:
         Path(options.result).write_bytes(encoded)

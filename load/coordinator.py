@@ -22,8 +22,8 @@ from load.errors import LoadExit, LoadProblem
 from load.limits import Limits
 from load.options import LoadOptions, from_dict
 from load.plan import Plan
-from load.record import Point, Record
 from load.plans import plan_for
+from load.record import Point, Record
 from load.samples import Sample
 from load.sending import UNFINISHED
 from load.talk import hash_of
@@ -271,7 +271,7 @@ class Leader:
             runner.quit()
 
     def _busy(self) -> bool:
-        return self.worker is not None and self.worker.board.busy > 0 or self.worker is None
+        return (self.worker is not None and self.worker.board.busy > 0) or self.worker is None
 
     def _on_samples(self, environment: Environment, msg: Any, **_: Any) -> None:  # noqa: ARG002
         from load.samples import from_row

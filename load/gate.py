@@ -1,16 +1,16 @@
 """The gate: what must hold for a deploy to go on, read from TOML, with one line of reason each.
 
-    errors = 0                      # most requests that may fail
-    l2_loads_at_least = 0.5         # share of what was evicted and asked again that L2 must give back
-    write_amplification_at_most = 20.0
-    answers_unchanged = true        # facts recalled and answers equal after eviction
+errors = 0                      # most requests that may fail
+l2_loads_at_least = 0.5         # share of what was evicted and asked again that L2 must give back
+write_amplification_at_most = 20.0
+answers_unchanged = true        # facts recalled and answers equal after eviction
 
-    [hit_rate]                      # least hit rate by entry, over the whole run
-    messages = 0.30
-    chat = 0.30
+[hit_rate]                      # least hit rate by entry, over the whole run
+messages = 0.30
+chat = 0.30
 
-    [returning_hit_rate]            # the same for sessions that came back after eviction
-    messages = 0.80
+[returning_hit_rate]            # the same for sessions that came back after eviction
+messages = 0.80
 """
 
 from __future__ import annotations
@@ -132,7 +132,9 @@ def _amplification(most: float, tier: SecondTier | None) -> Held:
         return Held(name, None, tier.reason if tier is not None else "only an evict run shows it")
     value = tier.amplification
     if value is None:
-        return Held(name, False if tier.write_only else None, "nothing was loaded, so every byte stored was in vain", "L2-06")
+        return Held(
+            name, False if tier.write_only else None, "nothing was loaded, so every byte stored was in vain", "L2-06"
+        )
     return Held(name, value <= most, f"{value:.1f} bytes stored per byte loaded, at most {most:g}", "L2-06")
 
 
@@ -141,5 +143,7 @@ def _answers(tier: SecondTier | None) -> Held:
     if tier is None or not (tier.same_answers[1] or tier.recalled_loaded[1]):
         return Held(name, None, "no answer after a load could be compared")
     (same, steady), (kept, known) = tier.same_answers, tier.recalled_loaded
-    said = f"{same} of {steady} repeats after eviction answered as before; {kept} of {known} facts were recalled after a load"
+    said = (
+        f"{same} of {steady} repeats after eviction answered as before; {kept} of {known} facts recalled after a load"
+    )
     return Held(name, same == steady and kept == known, said, "L2-03")

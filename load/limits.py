@@ -58,8 +58,6 @@ def check_host(host: str, allowed: str | None) -> None:
         return
     name = urlsplit(host).hostname or ""
     if allowed is None:
-        raise LoadProblem(
-            f"{name} is not this machine: if you may put load on it, say so with --yes-load {name}"
-        )
+        raise LoadProblem(f"{name} is not this machine: if you may put load on it, say so with --yes-load {name}")
     if allowed.lower() != name.lower():
         raise LoadProblem(f"--yes-load {allowed} is not the host of --host ({name})")

@@ -7,6 +7,10 @@ from typing import Final
 
 from load.distributions import Distribution, LogNormal, share
 
+_TURNS: Final = LogNormal(8, 0.6, 2, 60)
+_GROWTH: Final = LogNormal(2_400, 0.9, 400, 40_000)
+_THINK: Final = LogNormal(4.0, 1.0, 0.2, 60)
+
 
 @dataclass(frozen=True, slots=True)
 class Habit:
@@ -19,9 +23,9 @@ class Habit:
 
     client: str
     weight: int
-    turns: Distribution = LogNormal(8, 0.6, 2, 60)
-    growth: Distribution = LogNormal(2_400, 0.9, 400, 40_000)
-    think: Distribution = LogNormal(4.0, 1.0, 0.2, 60)
+    turns: Distribution = _TURNS
+    growth: Distribution = _GROWTH
+    think: Distribution = _THINK
     base: Distribution | None = None
     title: str = ""
     agents: float = 0.0

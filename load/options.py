@@ -100,7 +100,9 @@ OPTIONS: Final = (
     _Option("mix", str, _DEFAULTS.mix, f"which clients: {', '.join(MIXES)}"),
     _Option("sessions", int, None, "how many sessions; default: as the shape needs"),
     _Option("pool-tokens", int, None, "tokens L1 holds, where the metrics do not say"),
-    _Option("l2-tokens", int, None, "tokens L2 holds; without it a tier that never loads cannot be told from a small one"),
+    _Option(
+        "l2-tokens", int, None, "tokens L2 holds; without it a tier that never loads cannot be told from a small one"
+    ),
     _Option("factor", float, _DEFAULTS.factor, "evict: the working set over L1"),
     _Option("returning", float, _DEFAULTS.returning, "evict: share of L1 that comes back"),
     _Option("pause", float, _DEFAULTS.pause, "seconds of quiet before evicted sessions come back"),

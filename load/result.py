@@ -18,7 +18,12 @@ SCHEMA: Final = "prefixproof-load/1"
 
 
 def result(
-    record: Record, tier: SecondTier | None, predicted: list[Prediction], held: list[Held], recipe: list[str], code: LoadExit
+    record: Record,
+    tier: SecondTier | None,
+    predicted: list[Prediction],
+    held: list[Held],
+    recipe: list[str],
+    code: LoadExit,
 ) -> dict[str, Any]:
     """Everything; `requests` holds the first rows only, the sums count all."""
     samples, total = record.samples, record.samples.total()

@@ -14,8 +14,8 @@ MOST_ROWS: Final = 20_000
 class Sample:
     """One request. Times in seconds, `at` since 1970; None where the answer did not say or did not come that far.
 
-    `ttft` is the time to the first content, `gap_mean` and `gap_max` lie between content events, `total` is the time to the
-    end of the stream. `recalled` says whether the answer named the fact asked for.
+    `ttft` is the time to the first content, `gap_mean` and `gap_max` lie between content events, `total` is the time
+    to the end of the stream. `recalled` says whether the answer named the fact asked for.
     """
 
     at: float

@@ -154,7 +154,7 @@ def _same_answers(rows: list[Sample]) -> tuple[int, int]:
 
 
 def _recalled_loaded(rows: list[Sample], loaded: list[Sample]) -> tuple[int, int]:
-    """Of the sessions that recalled their fact before eviction and loaded their prefix after it: recalled again, all."""
+    """Of the sessions that recalled their fact before eviction and loaded after it: recalled again, and all."""
     knew = {s.session for s in rows if s.phase == "fill" and s.recalled}
     back = [s for s in loaded if s.session in knew and s.recalled is not None]
     return sum(s.recalled is True for s in back), len(back)

@@ -56,9 +56,7 @@ def build(shape: str, pressure: Pressure) -> Plan:
 def evict(p: Pressure) -> Plan:
     """Grow the working set past L1, pause, and come back once: half exactly, half with their next turn."""
     if p.pool_tokens is None:
-        raise LoadProblem(
-            "evict needs the size of L1: give --engine URL (its /metrics say so) or --pool-tokens N (blocks x block size)"
-        )
+        raise LoadProblem("evict needs the size of L1: give --engine URL (its /metrics say so) or --pool-tokens N")
     if p.factor < 1.2:
         raise LoadProblem(f"--factor {p.factor:g} does not evict: give at least 1.2")
     back_tokens = p.pool_tokens * p.returning
@@ -87,7 +85,7 @@ def evict(p: Pressure) -> Plan:
               f"{pressing} other sessions, so that the working set is {p.factor:g} times L1"),
         Phase(RETURN, _tracks(exact, (Step("again"),)), f"{len(exact)} sessions come back with the same request, once",
               pause=p.pause),
-        Phase(ONWARD, _tracks(onward, _follow_ups(p, onward)), f"{len(onward)} come back with their next turn"),
+        Phase(ONWARD, _tracks(onward, _follow_ups(onward)), f"{len(onward)} come back with their next turn"),
         Phase("go on", _tracks(range(count), (Step("turn", bytes=_TURN, recall=True),)), "one more turn each"),
     )  # fmt: skip
     return Plan("evict", tuple(specs), phases, p.users)
@@ -102,7 +100,7 @@ _RESIDUES: Final = 331
 """Bytes by which the returning sessions' next turns differ, so that their prompts end all over a chunk."""
 
 
-def _follow_ups(p: Pressure, sessions: range) -> Callable[[int], tuple[Step, ...]]:
+def _follow_ups(sessions: range) -> Callable[[int], tuple[Step, ...]]:
     place = {number: i for i, number in enumerate(sessions)}
     return lambda number: (Step("turn", bytes=_TURN + _RESIDUES * place[number], recall=True),)
 

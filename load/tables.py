@@ -12,7 +12,9 @@ from load.samples import Tally
 from load.second_tier import SecondTier
 
 
-def tables(record: Record, tier: SecondTier | None, predicted: list[Prediction], held: list[Held], recipe: list[str]) -> str:
+def tables(
+    record: Record, tier: SecondTier | None, predicted: list[Prediction], held: list[Held], recipe: list[str]
+) -> str:
     """Everything a person wants to see at the end."""
     samples, total = record.samples, record.samples.total()
     parts = [
@@ -57,7 +59,10 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
     shown = []
     for line in lines:
-        cells = [line[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True))]
+        cells = [
+            line[0].ljust(widths[0]),
+            *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)),
+        ]
         shown.append("  " + "  ".join(cells).rstrip())
     return "\n".join(shown)
 

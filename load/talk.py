@@ -144,7 +144,7 @@ class Talk:
         if stream:
             body = with_stream(body, own)
         spec = self.spec
-        if spec.fact and conversation == "main":
+        if spec.fact and conversation == "main" and "temperature" not in self.session.profile.body_keys:
             # Answers are compared, so they must not be left to chance.
             body = body[:-1] + b',"temperature":0}'
         return Outgoing(

@@ -12,16 +12,17 @@ from typing import Final
 
 WORD_BYTES: Final = 4
 
-_COMMON: Final = (
-    "the and for are but not you all any can had her was one our out day get has him his how man new now old see two "
-    "way who boy did its let put say she too use age air art bad bag bar bed big bit box bus buy car cat cow cry cup cut "
-    "dog dry ear eat egg end eye far fat few fit fly fun gas god gun guy hat hit hot ice ill job key kid law lay leg lie "
-    "lot low map may met mix net nor off oil own pay pen per pet pot red rid row run sad sat sea set sex sir sit six sky "
-    "son sun tax tea ten tie tip top toy try via war web wet why win won yes yet add act ago aid aim arm ask ate bat bay "
-    "bet bid bow cap cop dad dam den dew dig dim dip dot due dye elf fan fed fee fig fin fix fog fox fur gap gel gem gum "
-    "gut gym ham hay hen hid hip hop hub hug hut ink jam jar jaw jet joy jug kit lab lad lap led lid lip log mad mat mud "
-    "mug nap nod nut oak odd opt owe owl pad pan paw pea peg pie pig pin pit"
-).split()
+_COMMON: Final = """
+the and for are but not you all any can had her was one our out day get has him his how man new now old see
+two way who boy did its let put say she too use age air art bad bag bar bed big bit box bus buy car cat cow
+cry cup cut dog dry ear eat egg end eye far fat few fit fly fun gas god gun guy hat hit hot ice ill job key
+kid law lay leg lie lot low map may met mix net nor off oil own pay pen per pet pot red rid row run sad sat
+sea set sex sir sit six sky son sun tax tea ten tie tip top toy try via war web wet why win won yes yet add
+act ago aid aim arm ask ate bat bay bet bid bow cap cop dad dam den dew dig dim dip dot due dye elf fan fed
+fee fig fin fix fog fox fur gap gel gem gum gut gym ham hay hen hid hip hop hub hug hut ink jam jar jaw jet
+joy jug kit lab lad lap led lid lip log mad mat mud mug nap nod nut oak odd opt owe owl pad pan paw pea peg
+pie pig pin pit
+""".split()  # noqa: SIM905 - a list of them would fill a page
 WORDS: Final = tuple((_COMMON * 2)[:256])
 
 

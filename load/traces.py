@@ -1,11 +1,12 @@
 """Public traces of LLM traffic, read from a path the user gives: Mooncake, Weka, Azure, and a JSONL of our own.
 
-| kind | told by | blocks |
-|---|---|---|
-| Mooncake | JSON lines with `timestamp` (ms), `input_length`, `hash_ids` | 512 tokens, ids hold for the whole file |
-| Weka (kv-cache-tester) | a JSON object with `block_size`, `requests` (`t` in s, `in`, `hash_ids`), or a folder of them | as it says; ids hold within a file |
-| Azure | CSV with TIMESTAMP, ContextTokens, GeneratedTokens | none: arrivals and lengths only |
-| own | JSON lines with `at` (s), `prompt`, `block`, `ids` and, where there are sessions, `session` | as it says; ids hold within a session |
+- Mooncake: JSON lines with `timestamp` (ms), `input_length`, `output_length`, `hash_ids`; blocks of 512 tokens, whose
+  ids hold for the whole file.
+- Weka (kv-cache-tester): a JSON object with `id`, `block_size` and `requests` (`t` in s, `in`, `out`, `hash_ids`;
+  sub-agents hold requests of their own), or a folder of such files; ids hold within a file.
+- Azure: CSV with TIMESTAMP, ContextTokens, GeneratedTokens; arrivals and lengths only, nothing of prefixes.
+- own: JSON lines with `at` (s), `prompt`, `block`, `ids` and, where there are sessions, `session`; ids hold within a
+  session.
 """
 
 from __future__ import annotations
@@ -71,9 +72,7 @@ def read_trace(path: str, most: int | None = None) -> Trace:
         raise LoadProblem(f"--trace {path}: no request in it")
     first = ordered[0].at
     kept = ordered if most is None else ordered[:most]
-    return Trace(
-        kind, tuple(TraceRequest(r.at - first, r.scope, r.prompt, r.output, r.block, r.ids) for r in kept)
-    )
+    return Trace(kind, tuple(TraceRequest(r.at - first, r.scope, r.prompt, r.output, r.block, r.ids) for r in kept))
 
 
 def _read(place: Path) -> tuple[str, list[TraceRequest]]:

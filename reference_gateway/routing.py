@@ -21,7 +21,9 @@ def replica(channel: Channel, headers: Mapping[str, str], body: Json) -> Channel
         return channel.model_copy(update={"url": random.choice(urls)})
     key = session_key(headers, body)
     # The highest hash wins, so that a replica that comes or goes moves only the sessions that were its own.
-    return channel.model_copy(update={"url": max(urls, key=lambda url: hashlib.sha256(f"{url} {key}".encode()).digest())})
+    return channel.model_copy(
+        update={"url": max(urls, key=lambda url: hashlib.sha256(f"{url} {key}".encode()).digest())}
+    )
 
 
 def session_key(headers: Mapping[str, str], body: Json) -> str:
@@ -51,7 +53,7 @@ def _session_in(user: Any) -> Any:
 
 
 def _beginning(messages: Any) -> str:
-    """A hash of the first message that is a user's; clients without an id are told apart by what they were first asked."""
+    """A hash of the first user message: clients without an id are told apart by what they were first asked."""
     first = next((m for m in messages if isinstance(m, dict) and m.get("role") == "user"), None) if isinstance(
         messages, list
     ) else None  # fmt: skip

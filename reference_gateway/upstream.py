@@ -46,7 +46,9 @@ class Clients:
                 trust_env=not loopback,
                 limits=limits,
                 # Loading the system's certificates takes longer than starting the app; plain HTTP needs none.
-                verify=any(url.startswith("https:") for channel in channels for url in (channel.url, *channel.replicas)),
+                verify=any(
+                    url.startswith("https:") for channel in channels for url in (channel.url, *channel.replicas)
+                ),
             )
             for loopback in {is_loopback(url) for channel in channels for url in (channel.url, *channel.replicas)}
         }

@@ -68,7 +68,8 @@ def is_not_write_only(observed: Loaded) -> Verdict:
         return judging.passes(f"{_tokens(tier['loaded'])} tokens were read back after eviction", n, tables=tables)
     if not tier["store_bytes"]:
         return judging.undecided("nothing was stored, so nothing can be said of reading it back", n, tables=tables)
-    said = f"{tier['store_bytes']:,.0f} bytes stored, none loaded of {_tokens(tier['evicted'])} tokens evicted and asked again"
+    evicted = _tokens(tier["evicted"])
+    said = f"{tier['store_bytes']:,.0f} bytes stored, none loaded of {evicted} tokens evicted and asked again"
     recipe = tuple(str(line) for line in (observed.load_run("evict").result or {}).get("recipe", ()))
     return _if_roomy(judging, tier, said, "write-only", recipe=recipe)
 
@@ -106,7 +107,9 @@ def next_turns_load(observed: Loaded) -> Verdict:
     served = [row for row in onward if row[4] >= LEAST_SHARE * row[3]]
     said = f"{len(served)} of {len(onward)} next turns after eviction found at least half of what they could"
     if len(onward) < 2:
-        return judging.undecided(f"only {len(onward)} sessions came back with their next turn", len(onward), tables=tables)
+        return judging.undecided(
+            f"only {len(onward)} sessions came back with their next turn", len(onward), tables=tables
+        )
     if len(served) == len(onward):
         return judging.passes(said, len(onward), tables=tables)
     if (tier["warm_rate"] or 0.0) < LEAST_SHARE:
@@ -132,14 +135,18 @@ def requests_end(observed: Loaded) -> Verdict:
     n, failed = total["requests"], total["errors"]
     early = phases.get("fill", {}).get("errors", 0)
     if not failed and result["stopped"] is None:
-        return judging.passes(f"all {n} requests ended, with L1 filled {_factor(result)} times over", n, tables=(table,))
+        return judging.passes(
+            f"all {n} requests ended, with L1 filled {_factor(result)} times over", n, tables=(table,)
+        )
     kinds = ", ".join(f"{text} ({count})" for text, count in list(result["errors"].items())[:3])
     hard = sum(c for text, c in result["errors"].items() if not text.startswith(("status 4", "the run ended")))
     said = f"{failed} of {n} requests did not end well: {kinds or result['stopped']}"
     if hard >= FEWEST and not early:
         ruled_out = ("the gateway alone: the same sessions' first turns, before L1 was full, all ended well",)
         return judging.says(Status.FAIL, said, n, code="requests-fail", tables=(table,), ruled_out=ruled_out)
-    return judging.undecided(f"{said}; {'failures began before pressure' if early else 'too few to tell'}", n, tables=(table,))
+    return judging.undecided(
+        f"{said}; {'failures began before pressure' if early else 'too few to tell'}", n, tables=(table,)
+    )
 
 
 def amplification_is_known(observed: Loaded) -> Verdict:
@@ -199,11 +206,14 @@ def sessions_stay_on_one_replica(observed: Loaded) -> Verdict:
     pool = result["pool_tokens"]
     if spreads and pool and pool > SLOWEST_PREFILL * told["slowest"]:
         ruled_out = (
-            f"eviction: a pool of {pool:,} tokens cannot be overwritten in the {told['slowest']:.2f} s between a hit and its miss",
+            f"eviction: a pool of {pool:,} tokens cannot be overwritten in the {told['slowest']:.2f} s between a hit "
+            "and its miss",
         )
         return judging.says(Status.FAIL, said, n, code="spread", tables=tables, ruled_out=ruled_out)
     if spreads:
-        return judging.undecided(f"{said}: routing, or eviction by others; --pool-tokens N tells them apart", n, tables=tables)
+        return judging.undecided(
+            f"{said}: routing, or eviction by others; --pool-tokens N tells them apart", n, tables=tables
+        )
     return judging.undecided(f"{said}: neither steady nor spread", n, tables=tables)
 
 
@@ -254,7 +264,10 @@ def _if_roomy(
         return judging.undecided(f"{said}; L2 is too small to have kept it", n, tables=tables)
     if len(tier["by_request"]) < FEWEST:
         return judging.undecided(f"{said}; only {len(tier['by_request'])} sessions came back", n, tables=tables)
-    ruled_out = ("want of room: L2 holds more than was sent before the return", "others: the engine was this run's alone")
+    ruled_out = (
+        "want of room: L2 holds more than was sent before the return",
+        "others: the engine was this run's alone",
+    )
     return judging.says(Status.FAIL, said, n, code=code, tables=tables, ruled_out=(*ruled_out, *recipe))
 
 
@@ -282,4 +295,6 @@ def _factor(result: Mapping[str, Any]) -> str:
 
 def _saved(tier: Mapping[str, Any]) -> str:
     cold, loaded = tier["ttft_cold"], tier["ttft_loaded"]
-    return "" if cold is None or loaded is None else f"; a load saves {1000 * (cold - loaded):.0f} ms to the first token"
+    return (
+        "" if cold is None or loaded is None else f"; a load saves {1000 * (cold - loaded):.0f} ms to the first token"
+    )

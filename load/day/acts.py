@@ -51,7 +51,9 @@ def day(inputs: Inputs) -> list[Act]:
     own = list(_user(inputs))
     last = own[-1].at if own else BEGINS
     # The neighbours were there before the user came: long enough to fill the pool once.
-    start = BEGINS - inputs.neighbour_every * (1 + 8 * inputs.pool_tokens // (inputs.neighbour_low + inputs.neighbour_high))
+    start = BEGINS - inputs.neighbour_every * (
+        1 + 8 * inputs.pool_tokens // (inputs.neighbour_low + inputs.neighbour_high)
+    )
     count = int((last - start) / inputs.neighbour_every)
     neighbours = [
         Act(start + i * inputs.neighbour_every, "neighbour", "turn", number=i % inputs.neighbours) for i in range(count)

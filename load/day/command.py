@@ -61,7 +61,12 @@ def run_day(options: DayOptions) -> LoadExit:
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
     sys.stdout.write(inputs_line(inputs) + "\n")
-    told: dict[str, Any] = {"schema": "prefixproof-load-day/1", "inputs": asdict(inputs), "part": options.part, "arms": {}}
+    told: dict[str, Any] = {
+        "schema": "prefixproof-load-day/1",
+        "inputs": asdict(inputs),
+        "part": options.part,
+        "arms": {},
+    }
     for name in options.arms:
         arm = play_arm(name, inputs, options, folder)
         model = simulate(arm.inputs, strip=arm.strip)
@@ -109,8 +114,9 @@ def _on_a_pair(arm: Arm, options: DayOptions, *, meter: ContextMeter | None = No
         pair = stack.enter_context(
             embedded_pair(
                 PairOptions(
-                    pool_tokens=arm.inputs.pool_tokens, l2_tokens=arm.inputs.l2_tokens, block_size=arm.inputs.block_size,
-                    tokenizer=options.tokenizer, strip_header=arm.strip, exclude_cache=arm.exclude,
+                    pool_tokens=arm.inputs.pool_tokens, l2_tokens=arm.inputs.l2_tokens,
+                    block_size=arm.inputs.block_size, tokenizer=options.tokenizer,
+                    strip_header=arm.strip, exclude_cache=arm.exclude,
                     usage_log=folder / "usage.log",
                 )
             )
@@ -154,7 +160,9 @@ def two_switches_table(rows: Sequence[dict[str, Any]]) -> str:
             f"{row['hit_rate']:.2%}",
         ))  # fmt: skip
     head = ("switches", "compactions", "prompt at compaction", "prompt tokens", "cold tokens", "hit rate")
-    return f"both switches, a client that compacts at {SHARE:.0%} of {WINDOW:,} tokens by its own count\n" + table(head, lines)
+    return f"both switches, a client that compacts at {SHARE:.0%} of {WINDOW:,} tokens by its own count\n" + table(
+        head, lines
+    )
 
 
 def summary(arm: Arm) -> dict[str, Any]:

@@ -75,7 +75,9 @@ def play(
                     raise TargetGone(f"the day cannot be played: {sample.error}")
                 talks.note(sample)
                 if writer is not None and ROWS[sample.client] != "neighbour":
-                    writer.write(outgoing.path, outgoing.body, _usage(sample), client=sample.client, user="u1", time=act.at)
+                    writer.write(
+                        outgoing.path, outgoing.body, _usage(sample), client=sample.client, user="u1", time=act.at
+                    )
                 arm.samples.append(sample)
                 arm.moments.append(act.at)
             if time.monotonic() - said > 10:
@@ -90,7 +92,9 @@ def play(
     arm.cpu = {name: after[name] - cpu.get(name, 0.0) for name in after}
     arm.after = scrape(engine) if engine else None
     arm.compactions = talks.compactions
-    arm.truth = _logged(usage_log, len(arm.samples)) if usage_log else [(s.prompt or 0, s.cached or 0) for s in arm.samples]
+    arm.truth = (
+        _logged(usage_log, len(arm.samples)) if usage_log else [(s.prompt or 0, s.cached or 0) for s in arm.samples]
+    )
     return arm
 
 

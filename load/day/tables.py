@@ -116,8 +116,8 @@ def cost_line(arm: Arm) -> str:
     total = sum(each.values())
     within = "within" if total <= BUDGET_MS else "over"
     return (
-        f"{len(arm.samples):,} requests, {tokens / 1e6:.1f} M prompt tokens in {arm.seconds:.0f} s; CPU per request: {said} ms, "
-        f"{total:.1f} ms in all, {within} the budget of {BUDGET_MS:.0f}"
+        f"{len(arm.samples):,} requests, {tokens / 1e6:.1f} M prompt tokens in {arm.seconds:.0f} s; "
+        f"CPU per request: {said} ms, {total:.1f} ms in all, {within} the budget of {BUDGET_MS:.0f}"
     )
 
 
@@ -137,7 +137,9 @@ def arm_text(arm: Arm, model: ArmCounts | None) -> str:
         warm = warm_turns(arm)
         shown = "; ".join(f"{a:,} then {b:,} -> {c:,}" for a, b, c in warm.examples)
         measured = sum(c for _, c in arm.counts("claude")) / max(1, sum(p for p, _ in arm.counts("claude")))
-        parts.append(f"hit rate {100 * measured:.2f} % beside the report's {REPORT_ON_RATE} % (another day, 54 requests)")
+        parts.append(
+            f"hit rate {100 * measured:.2f} % beside the report's {REPORT_ON_RATE} % (another day, 54 requests)"
+        )
         parts.append(f"warm turns equal to floor(last prompt / {arm.inputs.block_size}) x {arm.inputs.block_size}: "
                      f"{warm.exact} of {warm.turns} ({shown})")  # fmt: skip
     parts.append(cost_line(arm))
@@ -148,8 +150,9 @@ def inputs_line(inputs: Inputs) -> str:
     """What was put in."""
     return (
         f"inputs: pool {inputs.pool_tokens:,} tokens, {inputs.neighbours} neighbours of {inputs.neighbour_low // 1000}-"
-        f"{inputs.neighbour_high // 1000} kB, one every {inputs.neighbour_every:g} s; stints of about {inputs.stint_turns:g} turns, "
-        f"pauses of {inputs.pause:g} s, {inputs.long_share:.0%} of {inputs.long_pause:g} s; seed {inputs.seed}"
+        f"{inputs.neighbour_high // 1000} kB, one every {inputs.neighbour_every:g} s; "
+        f"stints of about {inputs.stint_turns:g} turns, pauses of {inputs.pause:g} s, "
+        f"{inputs.long_share:.0%} of {inputs.long_pause:g} s; seed {inputs.seed}"
     )
 
 
