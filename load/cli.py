@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -27,6 +28,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; see `LoadExit` for what it returns."""
     parser = _parser()
     given = list(sys.argv[1:] if argv is None else argv)
+    # A run that is told to end takes its processes with it; Locust puts its own handler in this one's place later.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         if given[:1] == ["incident"]:
             return _incident(given[1:])

@@ -36,7 +36,9 @@ class Cache:
     prompt_tokens: int = 0
     l1_tokens: int = 0
     l2_tokens: int = 0
-    _pool: OrderedDict[Hashable, None] = field(default_factory=OrderedDict, repr=False)
+    _free: OrderedDict[int, Hashable] = field(default_factory=OrderedDict, repr=False)
+    _held: dict[Hashable, list[int]] = field(default_factory=dict, repr=False)
+    _serial: int = 0
     _host: OrderedDict[Hashable, None] = field(default_factory=OrderedDict, repr=False)
 
     def serve(self, keys: Sequence[Hashable], prompt: int, *, private: int = 0, whole: bool = False) -> Predicted:
@@ -45,26 +47,39 @@ class Cache:
         At least one token is computed, so a prompt that ends with a full block misses that one; with `whole` it may
         be found too, as definitions that only look at blocks have it.
         """
-        pool, size = self._pool, self.block_size
+        held, size = self._held, self.block_size
         limit = len(keys) if whole else min(len(keys), (prompt - 1) // size)
         local = 0
-        while local < limit and keys[local] in pool:
+        while local < limit and keys[local] in held:
             local += 1
         external = self._external(keys, local)
-        for key in keys[:local]:
-            del pool[key]
+        blocks = [held[key][0] for key in keys[:local]]
+        for block in blocks:
+            del self._free[block]
         if self.blocks is not None:
-            room = self.blocks - local - len(pool)
-            for _ in range(min(len(pool), max(0, len(keys) - local + private - room))):
-                pool.popitem(last=False)
-        for key in reversed(keys):
-            pool[key] = None
-            pool.move_to_end(key)
-        found = Predicted(prompt, local * size, max(0, min(external, prompt - 1 - local * size)))
+            room = self.blocks - local - len(self._free)
+            for _ in range(min(len(self._free), max(0, len(keys) - local + private - room))):
+                self._overwrite()
+        for key in keys[local:]:
+            # A block computed again is a second copy of the first, which stays where it is.
+            self._serial += 1
+            held.setdefault(key, []).append(self._serial)
+            blocks.append(self._serial)
+        for block, key in zip(reversed(blocks), reversed(keys), strict=True):
+            self._free[block] = key
+        found = Predicted(prompt, local * size, external)
         self.prompt_tokens += prompt
         self.l1_tokens += found.l1
         self.l2_tokens += found.l2
         return found
+
+    def _overwrite(self) -> None:
+        """Give the block that lay free the longest to somebody else."""
+        block, key = self._free.popitem(last=False)
+        copies = self._held[key]
+        copies.remove(block)
+        if not copies:
+            del self._held[key]
 
     @property
     def hit_rate(self) -> float:
@@ -86,10 +101,13 @@ class Cache:
         chunk = step * self.block_size
         gain = place * chunk - local * self.block_size if place > first else 0
         fresh = [key for key in ends if key not in host]
-        for _ in range(min(len(host), max(0, len(host) + len(fresh) - self.chunks))):
-            host.popitem(last=False)
-        for key in fresh[: self.chunks]:
-            host[key] = None
+        surplus = len(host) + len(fresh) - self.chunks
+        # This prompt's own chunks make no room for it; where others are too few, none of it is stored.
+        if fresh and surplus <= len(host) - (len(ends) - len(fresh)):
+            for _ in range(max(0, surplus)):
+                host.popitem(last=False)
+            for key in fresh:
+                host[key] = None
         for key in reversed(ends):
             if key in host:
                 host.move_to_end(key)

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import gevent
 import orjson
+from geventhttpclient.response import HTTPConnectionClosed
 from locust.contrib.fasthttp import FastHttpSession
 
 from conformance.errors import PrefixproofError
 from conformance.verdicts import Entry
 from conformance.wire.client import Wire
-from conformance.wire.endpoint import RUN_HEADER, USER_AGENT
+from conformance.wire.endpoint import KEPT_ALIVE_S, RUN_HEADER, USER_AGENT
 from conformance.wire.usage import messages_usage
 from load.answers import LONGEST_LINE, StreamReading, error_kind, read_plain, text_hash
 from load.samples import Sample
@@ -26,6 +28,9 @@ from load.talk import Outgoing, as_object
 UNFINISHED: Final = "the run ended before the answer"
 
 _CHUNK: Final = 65_536
+_MAY_BE_STALE_S: Final = 0.5
+"""A connection that rested for less was not closed for resting."""
+
 _LONGEST_PLAIN: Final = 64 * 1024 * 1024
 
 
@@ -39,6 +44,7 @@ class Sender:
         self._run = run
         self._timeout_s = timeout_s
         self._wire: Wire | None = None
+        self._used = time.monotonic()
 
     def send(self, outgoing: Outgoing, phase: str, keep: Callable[[Sample], None]) -> Sample:
         """Send, read the whole answer, and say what is known of it. Never raises for what a target does.
@@ -93,10 +99,7 @@ class Sender:
         return own
 
     def _by_fast_client(self, outgoing: Outgoing, sample: Sample, began: float) -> None:
-        response = self._agent.urlopen(
-            self._host + outgoing.path, method="POST", payload=outgoing.body, headers=self._headers(outgoing),
-            max_retries=0, max_redirects=0,
-        )  # fmt: skip
+        response = self._open(outgoing)
         stream = response.stream
         try:
             sample.status = response.status_code
@@ -115,6 +118,29 @@ class Sender:
                     _note_usage(sample, plain.usage)
         finally:
             stream.release()
+
+    def _open(self, outgoing: Outgoing) -> Any:
+        """Send the request; the answer's head.
+
+        A server may close an idle connection just when it is used again. Then nothing was answered, and the request
+        goes out once more on a new one, as clients do.
+        """
+        idle = time.monotonic() - self._used
+        if idle > KEPT_ALIVE_S:
+            self._agent.clientpool.close()
+        send = partial(
+            self._agent.urlopen, self._host + outgoing.path, method="POST", payload=outgoing.body,
+            headers=self._headers(outgoing), max_retries=0, max_redirects=0,
+        )  # fmt: skip
+        try:
+            return send()
+        except (HTTPConnectionClosed, ConnectionResetError, BrokenPipeError):
+            if idle < _MAY_BE_STALE_S:
+                raise
+            self._agent.clientpool.close()
+            return send()
+        finally:
+            self._used = time.monotonic()
 
     def _by_sdk(self, outgoing: Outgoing, sample: Sample) -> None:
         if self._wire is None:

@@ -21,9 +21,10 @@ sea set sex sir sit six sky son sun tax tea ten tie tip top toy try via war web 
 act ago aid aim arm ask ate bat bay bet bid bow cap cop dad dam den dew dig dim dip dot due dye elf fan fed
 fee fig fin fix fog fox fur gap gel gem gum gut gym ham hay hen hid hip hop hub hug hut ink jam jar jaw jet
 joy jug kit lab lad lap led lid lip log mad mat mud mug nap nod nut oak odd opt owe owl pad pan paw pea peg
-pie pig pin pit
+pie pig pin pit pod pop pub pun pup rag ram ran rap rat raw ray rib rig rim rip rob rod rot rub rug rum rut rye
+sap saw sew shy sin sip ski sly sob sow spa spy
 """.split()  # noqa: SIM905 - a list of them would fill a page
-WORDS: Final = tuple((_COMMON * 2)[:256])
+WORDS: Final = tuple(_COMMON)
 
 
 def block_text(run: str, scope: str, number: int, tokens: int) -> str:

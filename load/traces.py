@@ -78,7 +78,8 @@ def read_trace(path: str, most: int | None = None) -> Trace:
 def _read(place: Path) -> tuple[str, list[TraceRequest]]:
     if place.is_dir():
         return "weka", [r for file in sorted(place.glob("*.json")) for r in _weka(orjson.loads(file.read_bytes()))]
-    head = place.open("rb").readline()
+    with place.open("rb") as file:
+        head = file.readline()
     if head.startswith(b"TIMESTAMP,"):
         return "azure", list(_azure(place))
     try:
