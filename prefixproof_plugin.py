@@ -77,6 +77,9 @@ OPTIONS = (
     Option("pool-tokens", "N", "tokens the engine's first tier holds, where its metrics do not say"),
     Option("l2-tokens", "N", "tokens the engine's second tier holds: without it a small one looks like a broken one"),
     Option("seed", "N", "seed of the synthetic sessions (default: 0)"),
+    Option(
+        "client", "NAME,...", "whose requests the sessions are shaped like, e.g. claude-code-2.1.332 (docs/clients.md)"
+    ),
     Option("shape", "SHAPE", "size of the sessions: scaled (about 5 k tokens, default) or full (as real clients)"),
     Option("template", "NAME", "prompt template of the embedded engine: tools-first (default) or system-first"),
     Option("block-size", "N", "cache block of the embedded engine, in tokens (default: 64)"),

@@ -24,6 +24,7 @@ def facts_of(
 
 def _of_cache(entry: Entry, seen: Observed) -> Iterator[Fact]:
     counts = seen.cached_counts
+    yield Fact(name=f"{entry}: sessions", value=f"shaped like {seen.lab.client.name}")
     yield Fact(name=f"{entry}: cache", value=seen.cache_state.value)
     if counts:
         yield Fact(name=f"{entry}: granularity", value=f"{seen.granule} tokens (from {len(counts)} counts)")

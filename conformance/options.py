@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from conformance.baseline import Baseline
+from conformance.sessions import CLAUDE_CODE, CLIENTS, OPENCODE
 from conformance.verdicts import Entry
 
 
@@ -46,6 +47,7 @@ class RunOptions:
     allow_unjudged: tuple[str, ...] = ()
     allow_disruptive: bool = False
     seed: int = 0
+    clients: tuple[str, ...] = ()  # whose sessions are played, at most one a dialect; the others are the default
     shape: str = "scaled"
     template: str = "tools-first"  # of the embedded engine; ignored with a target
     block_size: int = 64  # of the embedded engine; ignored with a target
@@ -58,6 +60,11 @@ class RunOptions:
     engine_metrics: str | None = None
     pool_tokens: int | None = None
     l2_tokens: int | None = None
+
+    def client_of(self, entry: Entry) -> str:
+        """Name of the client (`conformance.sessions.CLIENTS`) that an entry's sessions are shaped like."""
+        own = (name for name in self.clients if CLIENTS[name].dialect == entry.value)
+        return next(own, CLAUDE_CODE if entry is Entry.MESSAGES else OPENCODE)
 
     def __repr__(self) -> str:
         shown = {k: v for k, v in self.__dict__.items() if k != "api_key"}

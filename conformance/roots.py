@@ -27,13 +27,15 @@ EXPLAINED_BY: dict[str, tuple[str, ...]] = {
     "STR-02": ("USE-01",),
     "STR-03": ("STR-04",),
     "CMP-01": ("STR-04", "STR-03", "USE-01", "STR-02"),
+    "CNT-01": ("USE-01", "USE-06"),
 }
 """Rule id -> rules whose failure on the same entry explains its own, the likeliest first."""
 
 OWN_ROOTS: dict[str, frozenset[str]] = {
     "USE-01": frozenset(("sum-wrong", "cache-read-wrong", "cached-counted-wrong", "total-ignores-prompt")),
+    "CNT-01": frozenset(("fails", "no-count")),
 }
-"""Rule id -> codes of failures that nothing in `EXPLAINED_BY` explains: plain answers miscount by themselves."""
+"""Rule id -> codes of failures that nothing in `EXPLAINED_BY` explains: they are wrong by themselves."""
 
 
 def link_roots(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:

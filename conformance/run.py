@@ -389,6 +389,7 @@ class Run:
             wire=wire,
             salts=self.salts,
             seed=self.options.seed,
+            client=self.options.client_of(entry),
             base_bytes=self.plan.base_bytes,
             shape=cast(Literal["scaled", "full"], self.options.shape),
             sees_upstream=sees_upstream,

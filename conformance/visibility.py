@@ -51,8 +51,10 @@ hits {clean:.1%}. `make visibility` measures everything anew and writes this pag
 TAIL = """
 {client} of {all} faults show to the client alone, {recorder} to a recorder, {engine} in the engine's metrics.
 The client sees what its own answers say: counts, streams, and prefixes that are lost. What is dropped, added or worded
-otherwise without moving a count needs the recorder. The engine sees lost prefixes only, and cannot name a cause; usage
-faults are outside its view altogether.
+otherwise without moving a count needs the recorder, and so does all that only a scripted upstream brings about: usage
+of odd shapes, streams that break off, errors. The engine sees lost prefixes only, and cannot name a cause; usage faults
+are outside its view altogether. CNT-01 beside wrong totals is the client's word alone: a count that is right differs
+from a total that is wrong, and a recorder knows which is which.
 """
 
 

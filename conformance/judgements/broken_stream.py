@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from conformance.judgements.scripted import unplayed, without_recorder
-from conformance.judgements.stream import block_faults
+from conformance.judgements.stream import NO_BLOCK, block_faults
 from conformance.judgements.verdict import Judging, evidence
 from conformance.observe import stream_scripts as scripts
 from conformance.observe.observed import Observed
@@ -147,6 +147,8 @@ def blocks_have_their_own_index(observed: Observed) -> Verdict:
     faults = [(p, fault) for p in streamed for fault in _wrong_blocks(p)]
     n = len(streamed)
     if not faults:
+        if not any(ending(p.exchange) is Ending.FINISHED or _whole(p) for p in streamed):
+            return judging.undecided(f"no scripted stream arrived whole: {streamed[0].exchange.error}", n)
         return judging.passes(f"every block of {n} streams has its own index and its own content", n)
     first, fault = faults[0]
     order = tuple((e.name, _type(e.data), object_of(e.data).get("index")) for e in first.exchange.events[:40])
@@ -165,13 +167,30 @@ def _wrong_blocks(played: Played) -> list[str]:
     starts = [e.data for e in exchange.events if _type(e.data) == "content_block_start"]
     if any(object_of(start.get("content_block")).get("type") is None for start in starts):
         return ["a content block is null, or has no type"]
-    # A last block that never closes is no question of its index: STR-01 tells of it.
-    if faults := [fault for fault in block_faults(exchange.events) if "still open at message_delta" not in fault]:
+    # A last block that never closes, and a stream that breaks off, are no question of an index: STR-01 tells of them.
+    finished = ending(exchange) is Ending.FINISHED
+    beside = ("still open at message_delta",) if finished else ("still open at message_delta", NO_BLOCK)
+    if faults := [fault for fault in block_faults(exchange.events) if not any(words in fault for words in beside)]:
         return faults
-    if played.name.startswith("thinking"):
-        return [] if played.word in exchange.text else ["the text beside the thinking is lost"]
+    if _whole(played) or not finished:
+        return []
+    if _thinks(played):
+        return ["the text beside the thinking is lost"]
+    wanted, got = _calls(played)
+    return [f"of 2 parallel calls {sum(call in got for call in wanted)} arrive as they were made"]
+
+
+def _whole(played: Played) -> bool:
+    """True when what the upstream said in blocks is what the client got."""
+    wanted, got = _calls(played)
+    return played.word in played.exchange.text if _thinks(played) else got == wanted
+
+
+def _thinks(played: Played) -> bool:
+    return played.name.startswith("thinking")
+
+
+def _calls(played: Played) -> tuple[list[tuple[str, Any]], list[tuple[str, Any]]]:
+    """The calls the upstream made, and those that arrived."""
     wanted = [(call.name, loads_or_none(call.arguments)) for call in scripts.calls(played.word)]
-    got = [(name, loads_or_none(arguments)) for name, arguments in exchange.tool_calls]
-    return (
-        [] if got == wanted else [f"of 2 parallel calls {sum(call in got for call in wanted)} arrive as they were made"]
-    )
+    return wanted, [(name, loads_or_none(arguments)) for name, arguments in played.exchange.tool_calls]

@@ -54,7 +54,7 @@ def count_is_near_the_total(observed: Observed) -> Verdict:
         worst = max(off, key=lambda c: abs((c.count or 0) - (c.total or 0)))
         return judging.says(
             Status.WARN,
-            f"count_tokens says {worst.count:,} for a request of {worst.total:,} tokens ({worst.what})",
+            f"count_tokens says {worst.count:,}, the real request reports {worst.total:,} tokens ({worst.what})",
             n,
             code="count-off",
             tables=(table,),

@@ -12,7 +12,7 @@ from conformance.diagnosis.prompt import Dialect, UpstreamPrompt
 from conformance.errors import SendingStopped
 from conformance.evidence.conversation import Sent
 from conformance.evidence.hotpair import Arm
-from conformance.judgements.verdict import Judging, evidence, last_record, upstream_prompts
+from conformance.judgements.verdict import Judging, evidence, last_record, no_attribution, upstream_prompts
 from conformance.observe.observed import Observed
 from conformance.report.wording import change_line
 from conformance.verdicts import Change, Status, Table, Vantage, Verdict
@@ -92,6 +92,8 @@ def _streamed_twice(observed: Observed) -> list[Exchange]:
 def attribution_kept_out(observed: Observed) -> Verdict:
     """PFX-02 by upstream bytes: the block is in no prompt, or at least does not vary."""
     judging = Judging("PFX-02", observed.entry, Vantage.UPSTREAM)
+    if missing := no_attribution(observed, judging):
+        return missing
     arm = observed.arms.pinned
     prompts = upstream_prompts(_exchanges(arm.new_turns))
     n = len(prompts)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 from conformance.judgements.scripted import unplayed, without_recorder, witnessed
@@ -21,6 +22,7 @@ from conformance.observe.usage_case import (
     chat_fields,
     fits,
     is_count,
+    is_integer,
     messages_fields,
 )
 from conformance.observe.usage_scripts import CASES_BY_NAME, USAGE_CASES
@@ -68,6 +70,18 @@ class Answer:
         return fits(self._sane, self.control, (field,))
 
     @property
+    def written(self) -> int:
+        """Tokens the client was told were written to a cache. What is no count is USE-09's to tell."""
+        created = self.got.get("created")
+        return int(created) if created is not None and is_count(created) else 0
+
+    @property
+    def honest_totals(self) -> frozenset[int]:
+        """What input, read and created may come to in all, by the case's readings of the Messages entry."""
+        parts = (product(*(r[name] for name in ("input", "read", "created"))) for r in self.readings)
+        return frozenset(sum(v for v in values if isinstance(v, int)) for found in parts for values in found)
+
+    @property
     def extra_in_control(self) -> int | None:
         """How much the sane case's total is above the prompt: 0, the cached tokens once more, or None for neither."""
         total, read = total_of(self.control), self.control["read"]
@@ -90,8 +104,10 @@ def never_below_zero(observed: Observed) -> Verdict:
         low = [name for name, value in answer.got.items() if isinstance(value, int | float) and value < 0]
         if low:
             return Wrong(f"{low[0]} is {answer.got[low[0]]}")
-        if all(answer.right_in_control(name) for name in ("input", "read", "output")) and not _fits(answer):
-            return Wrong("the parts contradict each other")
+        judged = all(answer.right_in_control(name) for name in ("input", "read", "output"))
+        total, honest = total_of(answer.got), answer.honest_totals
+        if judged and total is not None and total not in honest:
+            return Wrong(f"the parts make {total} in all, where {' or '.join(map(str, sorted(honest)))} is right")
         return None
 
     passed = "no count falls below 0, and the parts agree"
@@ -110,8 +126,8 @@ def unknown_is_not_zero(observed: Observed) -> Verdict:
                 return Wrong(f"{_json(got)} cached tokens where the upstream told nothing")
             if answer.right_in_control(field) and got is not None:
                 return Wrong(f"a reported 0 became {_json(got)}")
-        if answer.got.get("created"):
-            return Wrong(f"{answer.got['created']} written tokens nobody reported")
+        if answer.written:
+            return Wrong(f"{answer.written} written tokens nobody reported")
         left_out = got is None and not allows(allowed, got) and answer.right_in_control(field)
         return Wrong("a reported 0 is left out", code="zero-left-out") if left_out else None
 
@@ -123,8 +139,8 @@ def reads_hit_and_miss(observed: Observed) -> Verdict:
     """USE-04: DeepSeek's hit is what was read from cache; its miss is no write."""
 
     def check(answer: Answer) -> Wrong | None:
-        if answer.got["created"]:
-            return Wrong(f"{answer.got['created']} missed tokens are called a cache write")
+        if answer.written:
+            return Wrong(f"{answer.written} missed tokens are called a cache write")
         if answer.right_in_control("read") and not _fits(answer, ("read",)):
             return Wrong(f"cache read is {answer.got['read']}")
         return None
@@ -137,7 +153,7 @@ def creation_counted_once(observed: Observed) -> Verdict:
     """USE-08: written tokens are part of the prompt, so the total stays; none are reported that were not."""
 
     def check(answer: Answer) -> Wrong | None:
-        created = answer.got["created"]
+        created = answer.written
         told = any(reading["created"] != (None, 0) for reading in answer.readings)
         if created and not told:
             return Wrong(f"{created} written tokens nobody reported")
@@ -163,7 +179,8 @@ def counts_are_integers(observed: Observed) -> Verdict:
                 if not is_count(usage[name]):
                     return Wrong(f"{name} is {_json(usage[name])}")
             for name in ("read", "created"):
-                if usage[name] is not None and not is_count(usage[name]):
+                # A cache field below zero is USE-02's to tell.
+                if usage[name] is not None and not is_integer(usage[name]):
                     return Wrong(f"{name} is {_json(usage[name])}")
         return None
 

@@ -74,10 +74,11 @@ def sequence_faults(events: Sequence[StreamEvent], *, empty: bool = False) -> li
         faults.append(f"the last event is {types[-1]}, not message_stop")
     if "message_delta" not in types:
         faults.append("no message_delta with stop_reason and usage")
-    return faults + [f for f in block_faults(events) if not (empty and f == _NO_BLOCK)]
+    return faults + [f for f in block_faults(events) if not (empty and f == NO_BLOCK)]
 
 
-_NO_BLOCK = "no content block"
+NO_BLOCK = "no content block"
+"""The fault of a stream without any content."""
 
 
 def block_faults(events: Sequence[StreamEvent]) -> list[str]:
@@ -106,7 +107,7 @@ def block_faults(events: Sequence[StreamEvent]) -> list[str]:
         elif kind == "content_block_stop":
             open_index = None
     if not started:
-        faults.append(_NO_BLOCK)
+        faults.append(NO_BLOCK)
     return faults
 
 

@@ -85,6 +85,13 @@ def adds_up_to_other_entry(observed: Observed) -> Verdict:
             n + 2,
             tables=(table,),
         )
+    if observed.other is not None and len(_moving(observed.other)) >= 2 > len(_moving(observed)):
+        return judging.undecided(
+            f"the same text counts {ours:,} tokens here and {theirs:,} on the chat entry, whose totals move with its "
+            "cached tokens (see USE-06 there)",
+            n + 2,
+            tables=(table,),
+        )
     warm = pair.messages.usage.cached or pair.chat.usage.cached or 0
     if warm and abs(abs(ours - theirs) - warm) <= slack:
         return judging.says(
@@ -105,14 +112,13 @@ def same_total_cold_and_warm(observed: Observed) -> Verdict:
     """USE-06: a repeat's total is its first send's; its parts move."""
     judging = Judging("USE-06", observed.entry, Vantage.CLIENT)
     rules = observed.thresholds.usage
-    pairs: list[tuple[Sent, Sent]] = [(p.first, r) for p in observed.qualification.probes for r in p.repeats[-1:]]
-    known = [(a, b) for a, b in pairs if a.valid and b.valid and a.prompt is not None and b.prompt is not None]
+    known = _sent_twice(observed)
     n = 2 * len(known)
     rows = tuple((a.prompt, a.cached, b.prompt, b.cached) for a, b in known)
     table = Table("the same request twice", ("total, first", "cached, first", "total, again", "cached, again"), rows)
     if not known:
-        return judging.undecided("no answer reports prompt tokens", len(pairs) * 2)
-    off = [(a, b) for a, b in known if abs((a.prompt or 0) - (b.prompt or 0)) > rules.total_slack(a.prompt or 0)]
+        return judging.undecided("no answer reports prompt tokens", 2 * len(observed.qualification.probes))
+    off = _moving(observed)
     if len(off) >= 2:
         a, b = off[0]
         side = "added to" if (b.prompt or 0) > (a.prompt or 0) else "left out of"
@@ -136,6 +142,19 @@ def same_total_cold_and_warm(observed: Observed) -> Verdict:
     return judging.passes(
         f"{len(known)} requests sent twice keep their total; {moved} were warm the second time", n, tables=(table,)
     )
+
+
+def _sent_twice(observed: Observed) -> list[tuple[Sent, Sent]]:
+    """The probes' first sends and last repeats, where both count their prompt."""
+    pairs = [(p.first, repeat) for p in observed.qualification.probes for repeat in p.repeats[-1:]]
+    return [(a, b) for a, b in pairs if a.valid and b.valid and a.prompt is not None and b.prompt is not None]
+
+
+def _moving(observed: Observed) -> list[tuple[Sent, Sent]]:
+    """Of those, the ones whose total is another the second time."""
+    slack = observed.thresholds.usage.total_slack
+    known = _sent_twice(observed)
+    return [(a, b) for a, b in known if abs((a.prompt or 0) - (b.prompt or 0)) > slack(a.prompt or 0)]
 
 
 def _cached(sent: Sent) -> int:

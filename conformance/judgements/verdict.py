@@ -84,6 +84,13 @@ def cache_evidence_missing(observed: Observed, judging: Judging) -> Verdict | No
     return None
 
 
+def no_attribution(observed: Observed, judging: Judging) -> Verdict | None:
+    """*Not applicable* where the client whose sessions are played sends no attribution block; else None."""
+    if observed.lab.sends_attribution:
+        return None
+    return judging.says(Status.NOT_APPLICABLE, f"{observed.lab.client.name} sends no attribution block", 0)
+
+
 def cached_not_reported(observed: Observed) -> str:
     """Why no answer carries cached tokens: the engine does not report them, or the gateway does not pass them on."""
     upstream = [usage_upstream(e).cached for e in observed.exchanges]

@@ -89,7 +89,7 @@ class _Player:
 
     def play(self, scale: float, warm_send: int) -> Compaction:
         lab = self.lab
-        session = lab.session(scale=scale)
+        session = lab.session(scale=scale, compacts=True)
         lab.track(WireConversation(session, lab))
         first = self.stream(session)
         size = _upstream_size(first) or self.own_size(session, first)

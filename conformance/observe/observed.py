@@ -189,7 +189,7 @@ class Observed:
     def new_arms(self) -> Arms:
         """Send the arms under fresh salts: for the first time, or to confirm what they showed."""
         plan, warm_send = self.plan, self.qualification.warm_send
-        if self.entry is Entry.CHAT:
+        if not self.lab.sends_attribution:
             plain = self._arm("plain", self.growth_for_pinned, controls=plan.controls)
             run_arms([plain], pairs=plan.pairs, warm_send=warm_send, rng=self._rng)
             return Arms(plain, None)

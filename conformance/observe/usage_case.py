@@ -99,9 +99,14 @@ def chat_fields(usage: Usage) -> dict[str, Any]:
     }
 
 
+def is_integer(value: Any) -> bool:
+    """True for a JSON integer."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def is_count(value: Any) -> bool:
     """True for a JSON integer from 0 up."""
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return is_integer(value) and bool(value >= 0)
 
 
 def allows(values: Sequence[Allowed], got: Any) -> bool:

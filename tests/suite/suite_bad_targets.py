@@ -146,9 +146,12 @@ def made(change: Callable[[int], Any], *, whole: bool = False) -> Callable[[Aske
             found = {k: change(v) if isinstance(v, int) else v for k, v in found.items()}
         if asked.entry is Entry.CHAT:
             details = found.get("prompt_tokens_details") or {}
-            return {**found, "prompt_tokens_details": {k: change(v) for k, v in details.items()}}
+            return {
+                **found,
+                "prompt_tokens_details": {k: change(v) if isinstance(v, int) else v for k, v in details.items()},
+            }
         name = "cache_read_input_tokens"
-        return found if whole or name not in found else {**found, name: change(found[name])}
+        return found if whole or found.get(name) is None else {**found, name: change(found[name])}
 
     return usage
 

@@ -311,13 +311,6 @@ def free_port() -> int:
         return port
 
 
-SCRIPTED = frozenset(
-    ("USE-02", "USE-03", "USE-04", "USE-05", "USE-08", "USE-09", "USE-10", "STR-05", "STR-06", "STR-07", "STR-08",
-     "STR-09", "ERR-01", "ERR-02")
-)  # fmt: skip
-"""Rules judged by scripted answers: of what an engine says, true or odd, they learn nothing."""
-
-
 def judge(
     target: Target,
     *,
@@ -325,10 +318,9 @@ def judge(
     budget: Budget = Budget.QUICK,
     seed: int = 0,
     salt: str = "",
-    scripted: bool = False,
     **options: Any,
 ) -> Judged:
-    """Judge a target as the plugin does: on the rules a real engine's answers decide, or on the `scripted` ones."""
+    """Judge a target on every rule, as the plugin does."""
     with ExitStack() as stack:
         engines = [
             stack.enter_context(serve(engine_app(engine_of(target)), grace_s=0.2)).url for _ in range(target.engines)
@@ -357,11 +349,10 @@ def judge(
             "target": url, "model": ALIAS, "budget": budget, "seed": seed, "pause_s": 0.0, "timeout_s": 20.0,
             "engine": engine if recorder else None, "upstream_listen": listen, **options,
         }  # fmt: skip
-        rules = [rule for rule in load_cases() if (rule in SCRIPTED) is scripted]
-        return judge_options(RunOptions(**merged), salt=salt, rules=rules)
+        return judge_options(RunOptions(**merged), salt=salt)
 
 
-def judge_options(options: RunOptions, *, salt: str = "", rules: Sequence[str] | None = None) -> Judged:
+def judge_options(options: RunOptions, *, salt: str = "") -> Judged:
     """One run, with what `conformance.case_run` does of a case's exceptions; salts are the same every time."""
     run = Run(options)
     run.run_id = f"{salt}000001"  # every target has an engine of its own: no run warms another
@@ -372,9 +363,7 @@ def judge_options(options: RunOptions, *, salt: str = "", rules: Sequence[str] |
         except TargetProblem as error:
             return Judged((), ExitCode.TARGET, None, str(error))
         problem = ""
-        cases = load_cases()
-        for rule_id in cases if rules is None else rules:
-            case = cases[rule_id]
+        for rule_id, case in load_cases().items():
             for entry in RULES[rule_id].entries:
                 if entry not in run.entries:
                     run.record(_own(rule_id, entry, Status.NOT_APPLICABLE, "no such entry"))

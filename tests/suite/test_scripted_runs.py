@@ -11,6 +11,7 @@ import pytest
 
 from conformance.casebook import CASES, load_cases
 from conformance.errors import VantageMissing
+from conformance.observe.error_scripts import ERRORS
 from conformance.options import Budget, RunOptions
 from conformance.pair import ALIAS, embedded_pair, engine_config, vllm_channel
 from conformance.rules import RULES
@@ -77,7 +78,7 @@ def test_without_an_engine_the_scripted_rules_are_judged(alone: Run) -> None:
     assert alone.exit_code() is ExitCode.INCOMPLETE, "the cache family was not judged"
 
 
-@pytest.mark.parametrize("rule", [rule for rule in RULES if rule not in SCRIPTED])
+@pytest.mark.parametrize("rule", [r.id for r in RULES.values() if r.id not in SCRIPTED and not r.needs_load])
 def test_what_needs_an_engine_says_so(alone: Run, rule: str) -> None:
     load_cases()
     entry = RULES[rule].entries[0]
@@ -108,6 +109,15 @@ def test_without_the_switch_only_what_is_wrong_is_accused() -> None:
     assert failed == {"USE-05"}
     undecided = {rule for (rule, _), v in verdicts.items() if v.status is Status.INCONCLUSIVE}
     assert undecided <= {"USE-02"}
+
+
+def test_an_error_in_a_200_is_told_as_what_it_was() -> None:
+    with scripted_run(fault="error-as-200") as run:
+        verdict = judged(run, "ERR-01")["ERR-01", Entry.MESSAGES]
+    assert verdict.code == "error-as-200"
+    assert "refused-400 (plain): upstream 400 comes as a 200 with the error inside" in verdict.reason
+    said = {case.name: case.said for case in ERRORS}
+    assert (said["failed-500"], said["error-in-200"]) == ("upstream 500", "an error inside an upstream 200")
 
 
 def test_a_target_that_goes_elsewhere_is_judged_without_scripts() -> None:
