@@ -126,7 +126,7 @@ def _pair_options(parsed: argparse.Namespace) -> PairOptions:
 
 
 def _pointed_at(pair: RunningPair, parsed: argparse.Namespace) -> dict[str, object]:
-    from load.coordinator import PROCESSES
+    from load.processes import PROCESSES
 
     os.environ[PROCESSES] = " ".join(f"{name}={pid}" for name, pid in pair.processes.items())
     sizes = with_sizes(PairOptions(), pool_tokens=parsed.pool_tokens, l2_tokens=parsed.l2_tokens)

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import gevent
-import psutil
 from locust.env import Environment
 from locust.runners import MasterRunner, WorkerRunner
 
@@ -23,6 +22,7 @@ from load.limits import Limits
 from load.options import LoadOptions, from_dict
 from load.plan import Plan
 from load.plans import plan_for
+from load.processes import own_cpu, process_cpu, say
 from load.record import Point, Record
 from load.samples import Sample
 from load.sending import UNFINISHED
@@ -55,7 +55,7 @@ class Worker:
 
     def begin(self, plan: Plan, options: LoadOptions, index: int, count: int) -> None:
         """Take part in a run."""
-        self._cpu = _own_cpu()
+        self._cpu = own_cpu()
         self.board.begin(plan, options, index, count)
 
     def _keep(self, sample: Sample) -> None:
@@ -70,7 +70,7 @@ class Worker:
             self.leader.worker_done(0, number)
         else:
             self._flush()
-            self._send(_DONE, {"phase": number, "cpu": _own_cpu() - self._cpu})
+            self._send(_DONE, {"phase": number, "cpu": own_cpu() - self._cpu})
 
     def _flush_for_ever(self) -> None:
         while True:
@@ -305,44 +305,9 @@ def tell_locust(environment: Environment, sample: Sample) -> None:
         )  # fmt: skip
 
 
-PROCESSES: Final = "PREFIXPROOF_LOAD_PROCESSES"
-"""Names and ids of the processes whose CPU time is counted: `gateway=12 engine=13`."""
-
-
-def process_cpu() -> dict[str, float]:
-    """CPU seconds so far of this process and of those of the embedded pair."""
-    found = {"client": _own_cpu()}
-    for part in os.environ.get(PROCESSES, "").split():
-        name, _, number = part.partition("=")
-        try:
-            times = psutil.Process(int(number)).cpu_times()
-        except (psutil.Error, ValueError):
-            continue
-        found[name] = found.get(name, 0.0) + times.user + times.system
-    return found
-
-
-def _own_cpu() -> float:
-    return time.process_time()
-
-
 def _new_run() -> str:
     number = hash_of(os.urandom(8).hex())
     return "".join(_LETTERS[(number >> 5 * i) % len(_LETTERS)] for i in range(6))
-
-
-_said = 0.0
-
-
-def say(text: str, end: str = "\n", every: float = 0.0) -> None:
-    """To stderr, at most once in `every` seconds."""
-    global _said
-    now = time.monotonic()
-    if every and now - _said < (1.0 if sys.stderr.isatty() else every):
-        return
-    _said = now if every else _said
-    sys.stderr.write(text + end)
-    sys.stderr.flush()
 
 
 def announcement(record: Record) -> str:

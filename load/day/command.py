@@ -15,11 +15,11 @@ from typing import Any, Final
 import orjson
 
 from conformance.sessions.compaction import ContextMeter
-from load.coordinator import PROCESSES, say
 from load.day.acts import day
-from load.day.inputs import Inputs, read_inputs
+from load.day.arm import ROWS, Arm
+from load.day.inputs import Inputs, part_of, read_inputs
 from load.day.model import simulate
-from load.day.play import ROWS, Arm, play
+from load.day.play import play
 from load.day.tables import (
     arm_text,
     cold_starts,
@@ -30,6 +30,7 @@ from load.day.tables import (
 )
 from load.embedded import PairOptions, embedded_pair
 from load.errors import LoadExit, LoadProblem
+from load.processes import PROCESSES, say
 from load.tables import table
 
 ARMS: Final = ("off", "on", "on+l2")
@@ -84,18 +85,6 @@ def run_day(options: DayOptions) -> LoadExit:
         (folder / "day.json").write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2))
         sys.stdout.write(f"\nreport: {folder / 'day.json'}\n")
     return LoadExit.GREEN
-
-
-def part_of(inputs: Inputs, part: float) -> Inputs:
-    """The same day with a share of its requests. Raises `LoadProblem` for a share that leaves none."""
-    if not 0 < part <= 1:
-        raise LoadProblem(f"--part {part:g}: give a share above 0, at most 1")
-    if part == 1:
-        return inputs
-    return replace(
-        inputs, messages=max(12, round(inputs.messages * part)), chat=max(12, round(inputs.chat * part)),
-        alias=max(2, round(inputs.alias * part)), claude_titles=max(1, round(inputs.claude_titles * part)),
-    )  # fmt: skip
 
 
 def play_arm(name: str, inputs: Inputs, options: DayOptions, folder: Path | None) -> Arm:

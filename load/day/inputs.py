@@ -6,8 +6,10 @@ Nothing here says that a request is cold. A prompt is cold when its blocks were 
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
+
+from load.errors import LoadProblem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,3 +60,15 @@ def read_inputs() -> Inputs:
     """The committed fit."""
     data = tomllib.loads((resources.files(__package__) / "fit.toml").read_text("utf-8"))
     return Inputs(**data)
+
+
+def part_of(inputs: Inputs, part: float) -> Inputs:
+    """The same day with a share of its requests. Raises `LoadProblem` for a share that leaves none."""
+    if not 0 < part <= 1:
+        raise LoadProblem(f"--part {part:g}: give a share above 0, at most 1")
+    if part == 1:
+        return inputs
+    return replace(
+        inputs, messages=max(12, round(inputs.messages * part)), chat=max(12, round(inputs.chat * part)),
+        alias=max(2, round(inputs.alias * part)), claude_titles=max(1, round(inputs.claude_titles * part)),
+    )  # fmt: skip

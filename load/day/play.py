@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import orjson
@@ -13,43 +12,14 @@ from locust.event import EventHook
 
 from conformance.forensics.capture import CaptureFile
 from conformance.sessions.compaction import ContextMeter
-from load.coordinator import process_cpu, say
 from load.day.acts import Act, day
-from load.day.inputs import Inputs
-from load.day.talks import CLAUDE, NEIGHBOUR, OPENCODE, REASONIX, DayTalks
+from load.day.arm import ROWS, Arm
+from load.day.talks import DayTalks
 from load.errors import TargetGone
+from load.processes import process_cpu, say
 from load.samples import Sample
 from load.sending import Sender
-from load.tiers import Tiers, scrape
-
-ROWS = {CLAUDE: "claude", REASONIX: "reasonix", OPENCODE: "opencode", NEIGHBOUR: "neighbour"}
-
-
-@dataclass
-class Arm:
-    """One arm of the day: its switches, every request with the time of day it stands for, and what it took."""
-
-    name: str
-    strip: bool
-    exclude: bool
-    inputs: Inputs
-    moments: list[float] = field(default_factory=list)
-    samples: list[Sample] = field(default_factory=list)
-    truth: list[tuple[int, int]] = field(default_factory=list)
-    """(prompt, cached) as the gateway logged them from upstream: what clients are told depends on its switches."""
-    compactions: int = 0
-    seconds: float = 0.0
-    cpu: dict[str, float] = field(default_factory=dict)
-    before: Tiers | None = None
-    after: Tiers | None = None
-
-    def rows(self, who: str) -> list[Sample]:
-        """The requests of one row: claude, reasonix, opencode or neighbour."""
-        return [s for s in self.samples if ROWS[s.client] == who]
-
-    def counts(self, who: str) -> list[tuple[int, int]]:
-        """(prompt, cached) of one row."""
-        return [t for s, t in zip(self.samples, self.truth, strict=True) if ROWS[s.client] == who]
+from load.tiers import scrape
 
 
 def play(

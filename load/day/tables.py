@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from load.day.arm import Arm
 from load.day.inputs import Inputs
 from load.day.model import ArmCounts
-from load.day.play import Arm
 from load.tables import table
 
 REPORT: Final = {

@@ -69,7 +69,7 @@ def test_what_cannot_be_played_says_what_to_do(pressure: Pressure, says: str) ->
 def test_load_beyond_this_machine_needs_the_host_said_twice() -> None:
     for host in ("http://127.0.0.1:3000", "http://localhost:1", "http://[::1]:1"):
         check_host(host, None)
-    with pytest.raises(LoadProblem, match="--yes-load gw.example"):
+    with pytest.raises(LoadProblem, match=r"--yes-load gw\.example"):
         check_host("http://gw.example:3000", None)
     with pytest.raises(LoadProblem, match="not the host"):
         check_host("http://gw.example:3000", "other.example")

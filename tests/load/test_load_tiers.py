@@ -35,7 +35,8 @@ def test_series_are_summed_over_engines_and_never_over_two_names_of_one_thing() 
 
 
 def test_the_older_transfer_series_serve_where_the_flat_ones_are_missing() -> None:
-    text = 'vllm:kv_offload_total_bytes_total{transfer_type="CPU_to_GPU"} 3\nvllm:kv_offload_total_bytes_total{transfer_type="GPU_to_CPU"} 9\n'
+    name = "vllm:kv_offload_total_bytes_total"
+    text = f'{name}{{transfer_type="CPU_to_GPU"}} 3\n{name}{{transfer_type="GPU_to_CPU"}} 9\n'
     tiers = read_tiers(text)
     assert (tiers.load_bytes, tiers.store_bytes) == (3, 9)
 

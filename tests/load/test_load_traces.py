@@ -51,7 +51,8 @@ def test_kinds_are_told_apart_and_ordered_by_arrival(tmp_path: Path, mooncake: s
     assert [r.ids for r in trace.requests if r.scope == "t1"] == [(1, 2), (8,), (1, 2, 3)]
     azure = tmp_path / "azure.csv"
     azure.write_text(
-        "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.6805900,374,44\n2023-11-16 18:15:50.9951690,396,109\n"
+        "TIMESTAMP,ContextTokens,GeneratedTokens\n"
+        "2023-11-16 18:15:46.6805900,374,44\n2023-11-16 18:15:50.9951690,396,109\n"
     )
     found = read_trace(str(azure))
     assert (found.kind, found.block, [r.prompt for r in found.requests]) == ("azure", 0, [374, 396])
