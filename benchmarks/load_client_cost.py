@@ -108,8 +108,8 @@ def main() -> int:
             for size, messages in ((40_000, 10), (400_000, 10), (400_000, 300)):
                 ours, bare, length = compare(host, name, size, messages)
                 print(  # noqa: T201
-                    f"{name:28} {length:8,} bytes {messages:4} messages: {1000 * ours:6.2f} ms, bare {1000 * bare:6.2f} ms, "
-                    f"{ours / bare:5.2f} x, {1e9 * ours / length:6.1f} ns a byte"
+                    f"{name:28} {length:8,} bytes {messages:4} messages: {1000 * ours:6.2f} ms, "
+                    f"bare {1000 * bare:6.2f} ms, {ours / bare:5.2f} x, {1e9 * ours / length:6.1f} ns a byte"
                 )
     finally:
         server.terminate()

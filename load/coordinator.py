@@ -83,7 +83,9 @@ class Worker:
             self._send(_SAMPLES, rows)
 
     def _send(self, kind: str, data: Any) -> None:
-        self.environment.runner.send_message(kind, data)
+        runner = self.environment.runner
+        assert isinstance(runner, WorkerRunner)
+        runner.send_message(kind, data)
 
     def _on_begin(self, environment: Environment, msg: Any, **_: Any) -> None:  # noqa: ARG002
         data = msg.data
@@ -91,7 +93,7 @@ class Worker:
         self.begin(plan_for(options, data["pool_tokens"]), options, data["index"], data["count"])
 
     def _on_open(self, environment: Environment, msg: Any, **_: Any) -> None:  # noqa: ARG002
-        self.board.open(msg.data)
+        self.board.open(msg.data["phase"])
 
     def _on_stop(self, environment: Environment, msg: Any, **_: Any) -> None:  # noqa: ARG002
         self.board.stop()
@@ -182,7 +184,7 @@ class Leader:
             self._end(None)
             return
         gevent.sleep(phases[self._open + 1].pause)
-        if self._ending:
+        if self._over():
             return
         self._open += 1
         self._done = set()
@@ -190,7 +192,7 @@ class Leader:
         runner = self.environment.runner
         if isinstance(runner, MasterRunner):
             for client in self._workers:
-                runner.send_message(_OPEN, self._open, client_id=client)
+                runner.send_message(_OPEN, {"phase": self._open}, client_id=client)
         else:
             assert self.worker is not None
             self.worker.board.open(self._open)
@@ -211,13 +213,17 @@ class Leader:
             self._point(record)
             say(progress(record, self.phase_name), end="\r" if sys.stderr.isatty() else "\n", every=5.0)
             gevent.sleep(TICK_S)
-            if self._ending:
+            if self._over():
                 return
             limits = self.limits
             if limits is not None and (bound := limits.reached) is not None:
                 self._end(bound)
             elif self._workers_lost():
                 self._end("a worker was lost")
+
+    def _over(self) -> bool:
+        """Whether the run is ending: other greenlets decide that, so it is asked anew after every wait."""
+        return self._ending
 
     def _point(self, record: Record) -> None:
         sums = {entry: record.samples.total(entry=entry) for entry in record.samples.values(1)}

@@ -84,13 +84,16 @@ def _start(environment: Environment, **_: Any) -> None:
         return
     try:
         parsed = environment.parsed_options
+        assert parsed is not None, "Locust's own main parses them"
         users = int(getattr(parsed, "num_users", None) or 1)
         leader.start(from_namespace(parsed, host=environment.host or parsed.host or "", users=users))
     except LoadProblem as problem:
         leader.problem = problem
         sys.stderr.write(f"prefixproof-load: {problem}\n")
         environment.process_exit_code = int(problem.code)
+        runner = environment.runner
+        assert runner is not None
         if environment.web_ui is None:
-            gevent.spawn(environment.runner.quit)
+            gevent.spawn(runner.quit)
         else:
-            gevent.spawn(environment.runner.stop)
+            gevent.spawn(runner.stop)

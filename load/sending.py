@@ -70,7 +70,9 @@ class Sender:
         except gevent.Timeout:
             sample.error = f"no whole answer within {self._timeout_s:g} s"
         except Exception as error:
-            sample.error = _reason(error)
+            # The HTTP client takes the timeout for its own and wraps it.
+            late = time.perf_counter() - began >= self._timeout_s
+            sample.error = f"no whole answer within {self._timeout_s:g} s" if late else _reason(error)
         except BaseException:
             sample.error = UNFINISHED
             raise

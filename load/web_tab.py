@@ -54,7 +54,9 @@ def add_tab(environment: Environment, leader: Leader) -> None:
             record.seconds = 0.0
         return Response(shown, mimetype="text/html")
 
-    web_ui.app.register_blueprint(extension)
+    app = web_ui.app
+    assert app is not None, "Locust makes it with its page"
+    app.register_blueprint(extension)
 
 
 def rows(record: Record) -> list[dict[str, Any]]:

@@ -107,7 +107,7 @@ def test_a_replay_is_two_halves_in_order_and_its_ceilings_are_those_of_the_block
     assert body["stream_options"] == {"include_usage": True}
     record = Record(options, plan, pool_tokens=512 * 4)
     told = ceilings(record)
-    lengths = [r["input_length"] for r in MOONCAKE]
+    lengths = [request.prompt for request in read_trace(mooncake).requests]
     # Full blocks only: request 1 finds 1 and 2; request 3 finds 1, 2 (3 was no full block before); 4 finds nothing.
     assert told["rates"]["endless"]["whole"] == pytest.approx((1_024 + 1_024 + 512) / sum(lengths))
     assert told["rates"]["l1"]["whole"] <= told["rates"]["endless"]["whole"]
