@@ -32,7 +32,7 @@ from conformance.redact import hide_secrets, public_url
 from conformance.roots import link_roots
 from conformance.rules import RULES, select
 from conformance.sent_texts import SentTexts
-from conformance.start import start
+from conformance.start import gateway_fault, load_runs, start
 from conformance.traffic import Traffic, traffic
 from conformance.verdicts import (
     Entry,
@@ -70,7 +70,7 @@ class Run:
     """One run. `preflight` starts it; each entry is then observed as judgements ask."""
 
     def __init__(self, options: RunOptions, *, ask: Ask | None = None) -> None:
-        check_fault(options.fault)
+        check_fault(gateway_fault(options))
         if options.fault and options.target:
             raise UsageProblem("--fault mutates the embedded gateway; it cannot be combined with --target")
         self.options = options
@@ -304,6 +304,7 @@ class Run:
             native_lab=self._native_lab,
             other=lambda: self._other(entry),
             engine=lambda: self._engine_version,
+            load=load_runs(self.options, self._checked, entry) if self.options.load else None,
             scripted=self._scripted(entry),
             patience_s=PATIENCE_S if self.options.target else 1.0,
         )

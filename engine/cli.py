@@ -7,6 +7,7 @@ from typing import get_args
 
 from engine.embedded import ConfigError, EngineConfig, create_app
 from engine.embedded.config import TemplateName, TokenizerName
+from engine.embedded.faults import TIER_FAULTS
 from engine.embedded.server import PortError, listen, serve, url_of
 
 _DEFAULTS = EngineConfig()
@@ -17,7 +18,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     try:
         config = _config(arguments)
-        app = create_app(config)
+        app = create_app(config, fault=arguments.fault)
         listener = listen(arguments.host, arguments.port)
     except (ConfigError, PortError) as error:
         sys.stderr.write(f"prefixproof-engine: {error}\n")
@@ -65,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--offload-outputs", action="store_true", help="keep generated tokens in L2 too, not prompts only")
     add("--no-prompt-tokens-details", action="store_true", help="leave cached tokens out of usage")
     add("--step-interval", type=float, default=_DEFAULTS.step_interval, help="seconds between two tokens")
+    add("--fault", choices=TIER_FAULTS, default=None, help="break the host tier (L2) in one named way")
     return parser
 
 

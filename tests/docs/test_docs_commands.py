@@ -12,6 +12,7 @@ from docs_text import DOCUMENTS, ROOT, name, read
 
 from conformance import RULE_SET
 from conformance.cli import PYTEST_OPTIONS, help_text
+from conformance.observe.under_load import LOAD_FAULTS
 from conformance.rules import RULES
 from conformance.run import CAP_FACTOR
 from conformance.verdicts import ExitCode, Status, Vantage
@@ -23,6 +24,10 @@ OWN_COMMANDS = (
     ("engine", "serve"),
     ("reference_gateway",),
     ("conformance.matrix",),
+    ("conformance.load_matrix",),
+    ("load",),
+    ("load", "incident"),
+    ("load.day.fit",),
     ("conformance.aa",),
     ("conformance.forensics.cli",),
 )
@@ -31,6 +36,8 @@ OF_OTHERS = {
     "--enable-prompt-tokens-details",  # vLLM
     "--snapshot-update",  # syrupy
     "--config",  # LiteLLM too
+    "--master",  # Locust
+    "--worker",  # Locust
 }
 USER_DOCUMENTS = [d for d in DOCUMENTS if d.name not in ("CONTRIBUTING.md", "CHANGELOG.md")]
 
@@ -70,7 +77,7 @@ def test_a_make_target_of_a_document_exists(document: Path) -> None:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name)
 def test_a_fault_of_a_document_exists(document: Path) -> None:
     named = set(re.findall(r"--fault ([a-z][a-z-]+)", read(document)))
-    assert named - set(FAULTS) == set()
+    assert named - set(FAULTS) - set(LOAD_FAULTS) == set()
 
 
 def test_the_readme_names_every_exit_code_verdict_and_the_number_of_rules() -> None:

@@ -11,7 +11,21 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TARGETS = ("conformance", "test", "lint", "format", "matrix", "visibility", "aa", "targets", "lock", "clean", "help")
+TARGETS = (
+    "conformance",
+    "test",
+    "lint",
+    "format",
+    "matrix",
+    "visibility",
+    "aa",
+    "load",
+    "incident",
+    "targets",
+    "lock",
+    "clean",
+    "help",
+)
 
 
 @pytest.fixture
