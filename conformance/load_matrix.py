@@ -14,10 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from conformance.judgements import under_load as judge
+from conformance.judgements.load_looks import Loaded
+from conformance.judgements.replicas import sessions_stay_on_one_replica
 from conformance.observe.under_load import LOAD_FAULTS, LoadRun, LoadRuns, LoadSettings
 from conformance.verdicts import Entry, Status, Verdict
 
-JUDGEMENTS: tuple[Callable[[judge.Loaded], Verdict], ...] = (
+JUDGEMENTS: tuple[Callable[[Loaded], Verdict], ...] = (
     judge.loads_at_least_half,
     judge.is_not_write_only,
     judge.answers_stay_the_same,
@@ -25,7 +27,7 @@ JUDGEMENTS: tuple[Callable[[judge.Loaded], Verdict], ...] = (
     judge.requests_end,
     judge.amplification_is_known,
     judge.loads_are_faster,
-    judge.sessions_stay_on_one_replica,
+    sessions_stay_on_one_replica,
 )
 
 
@@ -36,9 +38,9 @@ class OneEntry:
         self.entry = entry
         self._runs = LoadRuns(settings, entry)
 
-    def load_run(self, shape: str) -> LoadRun:
-        """The run of a shape."""
-        return self._runs.of(shape)
+    def load_run(self, shape: str, *, again: bool = False) -> LoadRun:
+        """The run of a shape, or the one that confirms it."""
+        return self._runs.of(shape, again=again)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ EXPLAINED_BY: dict[str, tuple[str, ...]] = {
     "USE-07": ("STR-04", "STR-03", "USE-01", "USE-05"),
     "USE-08": ("USE-01",),
     "STR-09": ("STR-07",),
+    "AFF-01": ("PFX-13", "PFX-14"),
     "L2-01": ("L2-02",),
     "L2-04": ("L2-02", "L2-01"),
     "PIN-04": ("USE-05",),

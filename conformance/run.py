@@ -22,6 +22,7 @@ from conformance.observe.observations import DialectPair
 from conformance.observe.observed import Observed
 from conformance.observe.plan import Plan, plan_for
 from conformance.observe.scripted import ScriptedUpstream, hello
+from conformance.observe.under_load import no_load
 from conformance.observe.usage_scripts import NOT_WHEN_QUICK
 from conformance.options import Budget, RunOptions
 from conformance.pair import check_fault
@@ -272,6 +273,7 @@ class Run:
             stopped=self._wires.stopped,
             blind=self._blind,
             traffics=self._traffics,
+            load=self.options.load,
         )
 
     @property
@@ -304,7 +306,7 @@ class Run:
             native_lab=self._native_lab,
             other=lambda: self._other(entry),
             engine=lambda: self._engine_version,
-            load=load_runs(self.options, self._checked, entry) if self.options.load else None,
+            load=load_runs(self.options, self._checked, entry).of if self.options.load else no_load,
             scripted=self._scripted(entry),
             patience_s=PATIENCE_S if self.options.target else 1.0,
         )

@@ -38,7 +38,7 @@ def conclude(record: Record) -> LoadExit:
     if record.plan.shape == "repeats" and (found := affinity(record.samples.ordered)) is not None:
         record.extra["affinity"] = found.as_dict()
     held = judge(read_gate(options.gate), record, tier) if options.gate else []
-    recipe = cause_recipe(tier) if tier is not None and tier.write_only else []
+    recipe = cause_recipe(tier) if tier is not None and tier.write_only and not tier.reason else []
     code = exit_code(record, held)
     told = result(record, tier, predicted, held, recipe, code)
     sys.stdout.write(tables(record, tier, predicted, held, recipe) + "\n")

@@ -108,12 +108,10 @@ def _loads(least: float, tier: SecondTier | None) -> Held:
     name = "L2 loads"
     if tier is None:
         return Held(name, None, "only an evict run shows them")
-    if tier.reason and not tier.write_only:
+    if tier.reason:
         return Held(name, None, tier.reason)
     if tier.write_only:
         said = f"{tier.store_bytes:,.0f} bytes stored, 0 loaded of {tier.evicted:,} tokens evicted and asked again"
-        if tier.quiet is False:
-            return Held(name, None, tier.reason)
         if tier.roomy:
             return Held(name, False, f"the tier is write-only: {said}", "L2-02")
         return Held(name, None, f"{said}; give --l2-tokens: a tier smaller than what was sent would look the same")
@@ -146,4 +144,7 @@ def _answers(tier: SecondTier | None) -> Held:
     said = (
         f"{same} of {steady} repeats after eviction answered as before; {kept} of {known} facts recalled after a load"
     )
-    return Held(name, same == steady and kept == known, said, "L2-03")
+    if kept == known and same < steady:
+        # An engine's greedy choice may turn out otherwise when it computes beside other requests.
+        return Held(name, None, f"{said}: other words, and nothing forgotten", "L2-03")
+    return Held(name, kept == known, said, "L2-03")

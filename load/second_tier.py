@@ -8,10 +8,18 @@ from typing import Any, Final
 
 from load.record import Record
 from load.samples import Sample
-from load.shapes import ONWARD, RETURN
+from load.shapes import ONWARD, RETURN, WARM_UP
+from load.tiers import Tiers
 
 QUIET: Final = 0.05
 """Share of the engine's prompt tokens that may be others' before deltas of its counters say nothing of this run."""
+
+MISSED: Final = 0.05
+"""Share of this run's prompt tokens that the metrics may lack: above it, they are one engine's of several."""
+
+WARM: Final = 0.5
+"""Share of a prompt, sent again while nothing pressed, that must come from cache before its absence later means
+anything: where it misses even then, the prompt changes on the way or reaches another engine."""
 
 ENOUGH_L2: Final = 2.0
 """L2 must hold this many times what was sent before the return, so that an empty answer is not for want of room."""
@@ -21,16 +29,21 @@ ENOUGH_L2: Final = 2.0
 class SecondTier:
     """Everything measured about the second tier. Tokens unless named otherwise; None = not known.
 
-    What was asked again, evicted and loaded is counted over the exact repeats.
+    What was asked again, evicted and loaded is counted over the exact repeats. `quiet`: nobody else used the engine;
+    `whole`: the metrics count all that this run sent; `kept_warm`: the share of the same requests that came from
+    either tier before pressure. `reason` says why nothing can be concluded, or is empty.
     """
 
     present: bool
     quiet: bool | None
+    whole: bool | None
+    kept_warm: float | None
     reason: str
     asked_again: int
     evicted: int | None
     l1_hits: int | None
     loaded: int | None
+    loaded_onward: int | None
     load_bytes: float | None
     store_bytes: float | None
     lookups: float | None
@@ -56,7 +69,8 @@ class SecondTier:
     @property
     def write_only(self) -> bool:
         """Stores without a single load, although evicted prefixes were asked for again."""
-        return bool(self.present and self.store_bytes and self.evicted and not self.load_bytes and not self.loaded)
+        silent = not self.load_bytes and not self.loaded and not self.loaded_onward
+        return bool(self.present and self.store_bytes and self.evicted and silent)
 
     @property
     def amplification(self) -> float | None:
@@ -81,40 +95,34 @@ def second_tier(record: Record) -> SecondTier | None:
     exact = [s for s in rows if s.phase == RETURN]
     back = [*exact, *(s for s in rows if s.phase == ONWARD)]
     marks = {name: (before, after) for name, before, after in record.marks}
-    before, after = marks.get(RETURN, (None, None))
-    delta = after.since(before) if before is not None and after is not None else {}
-    whole = record.last.since(record.first) if record.last is not None and record.first is not None else {}
+    delta = _delta(marks.get(RETURN))
+    total = record.last.since(record.first) if record.last is not None and record.first is not None else {}
     asked = sum(_reusable(s, rows) for s in exact)
     l1 = _whole(delta.get("l1_hits"))
     returning = {spec.number for spec in record.plan.sessions if spec.role == "returning"}
     sent_before = sum(s.prompt or 0 for s in rows if s.phase in ("fill", "press") and s.kind == "turn")
     l2_tokens = record.options.l2_tokens
     present = record.last is not None and record.last.has_l2
-    quiet = _quiet(whole, rows)
-    reason = ""
-    if record.options.engine is None:
-        reason = "needs the engine's metrics: --engine URL"
-    elif not exact:
-        reason = "no evicted session came back"
-    elif not present:
-        reason = "the engine's metrics show no second tier"
-    elif quiet is False:
-        reason = "others use this engine too: its counters' deltas are not this run's alone"
+    quiet, whole = _alone(total, rows)
+    kept_warm = _kept(_delta(marks.get(WARM_UP)), [s for s in rows if s.phase == WARM_UP])
     warm = [s for s in rows if s.phase == "fill" and s.session in returning and _turn_number(s, rows) > 1]
     cold = [s for s in rows if s.phase in ("fill", "press") and _turn_number(s, rows) == 1]
     loaded_rows = [s for s in back if (s.cached or 0) >= 0.5 * (s.prompt or 1)]
     return SecondTier(
         present=present,
         quiet=quiet,
-        reason=reason,
+        whole=whole,
+        kept_warm=kept_warm,
+        reason=_reason(record, exact, present=present, quiet=quiet, whole=whole, kept_warm=kept_warm),
         asked_again=asked,
         evicted=max(0, asked - l1) if l1 is not None else None,
         l1_hits=l1,
         loaded=_whole(delta.get("l2_hits")),
+        loaded_onward=_whole(_delta(marks.get(ONWARD)).get("l2_hits")),
         load_bytes=delta.get("load_bytes"),
-        store_bytes=whole.get("store_bytes"),
-        lookups=whole.get("lookups"),
-        preemptions=whole.get("preemptions"),
+        store_bytes=total.get("store_bytes"),
+        lookups=total.get("lookups"),
+        preemptions=total.get("preemptions"),
         l2_tokens=l2_tokens,
         roomy=l2_tokens >= ENOUGH_L2 * asked and l2_tokens >= sent_before if l2_tokens is not None else None,
         exact_rate=_rate(exact),
@@ -160,11 +168,55 @@ def _recalled_loaded(rows: list[Sample], loaded: list[Sample]) -> tuple[int, int
     return sum(s.recalled is True for s in back), len(back)
 
 
-def _quiet(whole: dict[str, float | None], rows: list[Sample]) -> bool | None:
-    engine, own = whole.get("prompt_tokens"), sum(s.prompt or 0 for s in rows)
+def _delta(mark: tuple[Tiers | None, Tiers | None] | None) -> dict[str, float | None]:
+    before, after = mark or (None, None)
+    return after.since(before) if before is not None and after is not None else {}
+
+
+def _alone(total: dict[str, float | None], rows: list[Sample]) -> tuple[bool | None, bool | None]:
+    """Whether the engine served nobody else, and whether it served all of this run."""
+    engine, own = total.get("prompt_tokens"), sum(s.prompt or 0 for s in rows)
     if engine is None or not own:
-        return None
-    return engine <= own * (1 + QUIET) + 2_000
+        return None, None
+    return engine <= own * (1 + QUIET) + 2_000, engine >= own * (1 - MISSED) - 2_000
+
+
+def _kept(delta: dict[str, float | None], rows: list[Sample]) -> float | None:
+    prompt, l1, l2 = sum(s.prompt or 0 for s in rows), delta.get("l1_hits"), delta.get("l2_hits")
+    return (l1 + (l2 or 0.0)) / prompt if l1 is not None and prompt else None
+
+
+def _reason(
+    record: Record,
+    exact: list[Sample],
+    *,
+    present: bool,
+    quiet: bool | None,
+    whole: bool | None,
+    kept_warm: float | None,
+) -> str:
+    if record.options.engine is None:
+        return "needs the engine's metrics: --engine URL"
+    if not exact:
+        return "no evicted session came back"
+    if not present:
+        return "the engine's metrics show no second tier"
+    if record.first is not None and record.last is not None and record.first.started != record.last.started:
+        return "the engine was started anew during the run: its counters say nothing of before"
+    if quiet is None:
+        return "the engine's metrics do not tell whether others used it too"
+    if not quiet:
+        return "others use this engine too: its counters' deltas are not this run's alone"
+    if not whole:
+        return "the engine's metrics count only part of what was sent: there are other engines, or totals are too large"
+    if kept_warm is None:
+        return "the engine's metrics do not tell whether the same request hits while it is warm"
+    if kept_warm < WARM:
+        return (
+            f"of the same requests sent again before any pressure only {kept_warm:.0%} came from cache: the prompt "
+            "changes on the way (PFX-01, PFX-13), or goes to several engines (AFF-01)"
+        )
+    return ""
 
 
 def _rate(rows: list[Sample]) -> float | None:

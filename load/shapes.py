@@ -77,7 +77,7 @@ def evict(p: Pressure) -> Plan:
     exact, onward = range(0, count, 2), range(1, count, 2)
     fill = (Step("turn"), Step("turn", bytes=_TURN, recall=True))
     # Once more while it is warm: only a model that repeats itself can be held to its answers later.
-    warm = Phase("warm", _tracks(exact, (Step("again"),)), f"{len(exact)} of them send the same request once more")
+    warm = Phase(WARM_UP, _tracks(exact, (Step("again"),)), f"{len(exact)} of them send the same request once more")
     phases = (
         Phase("fill", _tracks(range(count), fill), f"{count} sessions of about {size:,} tokens, two turns each"),
         warm,
@@ -90,6 +90,9 @@ def evict(p: Pressure) -> Plan:
     )  # fmt: skip
     return Plan("evict", tuple(specs), phases, p.users)
 
+
+WARM_UP: Final = "warm"
+"""The phase in which the first sessions repeat themselves before any pressure."""
 
 RETURN: Final = "return"
 ONWARD: Final = "return with a turn"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from conformance.casebook import Judge, rule
-from conformance.judgements import under_load
+from conformance.judgements import replicas, under_load
 from conformance.observe.observed import Observed
 
 
 @rule("AFF-01")
 def test_a_session_stays_on_one_replica(observed: Observed, judge: Judge) -> None:
     """Sessions side by side send one request again and again; where they stay, each repeat hits."""
-    judge(under_load.sessions_stay_on_one_replica(observed))
+    judge(replicas.sessions_stay_on_one_replica(observed))
 
 
 @rule("L2-01")

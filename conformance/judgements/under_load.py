@@ -1,26 +1,21 @@
-"""The rules that only load can decide, as judgements over the load generator's results.
+"""The second tier's rules, as judgements over the load generator's `evict` runs.
 
 Nothing is concluded from one delta of a counter that others may have moved: the result says whether the engine was this
-run's alone, whether L1 really lost what was asked again, and whether L2 was large enough to have kept it.
+run's alone, whether L1 really lost what was asked again, and whether L2 was large enough to have kept it. What fails is
+looked at once more in a second run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
+from conformance.judgements.load_looks import Loaded, looked_at_twice, unusable
 from conformance.judgements.verdict import Judging
 from conformance.observe.under_load import LoadRun
-from conformance.verdicts import Entry, Status, Table, Vantage, Verdict
+from conformance.verdicts import Status, Table, Vantage, Verdict
 
-
-class Loaded(Protocol):
-    """One entry under load: all these judgements need of what was observed."""
-
-    entry: Entry
-
-    def load_run(self, shape: str, /) -> LoadRun: ...
-
+Result = Mapping[str, Any]
 
 LEAST_SHARE = 0.5
 """Of what was evicted and asked again, that L2 must give back (rules.md, L2-01)."""
@@ -29,19 +24,28 @@ LEAST_EVICTED = 2_000
 """Tokens; less may be a granule's rounding."""
 
 FEWEST = 3
-SLOWER = 1.5
-"""A load is slow when its first token takes this many times the cold one's; in between is noise."""
+SLOWER, FASTER = 1.5, 0.9
+"""A load is slow when its first token takes so many times the cold one's, and fast when it takes less than the other;
+in between is noise."""
 
-DROPS = 0.2
-CHANCES = 12
-SLOWEST_PREFILL = 500_000
-"""Tokens a second; no engine's neighbours prefill faster, so none can have evicted a prompt sooner than that allows."""
+PATIENT = 5.0
+"""A request hangs when its time ran out at so many times the slowest good answer's: else all of it is slow."""
+
+SOFT_ERRORS = ("status 4", "status 503", "status 529", "connection refused", "the run ended")
+"""Kinds of failures that do not speak of the second tier: refusals, want of room, a target or run that ended."""
+
+LATE = "no whole answer within"
+BEFORE_PRESSURE = ("fill", "warm")
 
 
 def loads_at_least_half(observed: Loaded) -> Verdict:
     """L2-01."""
     judging = Judging("L2-01", observed.entry, Vantage.LOAD)
-    tier, verdict = _tier(observed, judging)
+    return looked_at_twice(observed, "evict", judging, _loads_at_least_half)
+
+
+def _loads_at_least_half(run: LoadRun, judging: Judging) -> Verdict:
+    tier, verdict = _tier(run, judging)
     if tier is None or verdict is not None:
         return verdict or judging.undecided("no result")
     tables, n, share = _tables(tier), _n(tier), tier["share_loaded"]
@@ -60,24 +64,36 @@ def loads_at_least_half(observed: Loaded) -> Verdict:
 def is_not_write_only(observed: Loaded) -> Verdict:
     """L2-02."""
     judging = Judging("L2-02", observed.entry, Vantage.LOAD)
-    tier, verdict = _tier(observed, judging)
+    return looked_at_twice(observed, "evict", judging, _is_not_write_only)
+
+
+def _is_not_write_only(run: LoadRun, judging: Judging) -> Verdict:
+    tier, verdict = _tier(run, judging)
     if tier is None or verdict is not None:
         return verdict or judging.undecided("no result")
     tables, n = _tables(tier), _n(tier)
-    if tier["load_bytes"] or tier["loaded"]:
-        return judging.passes(f"{_tokens(tier['loaded'])} tokens were read back after eviction", n, tables=tables)
+    back = (tier["loaded"] or 0) + (tier["loaded_onward"] or 0)
+    if tier["loaded_onward"] or (tier["loaded"] and tier["load_bytes"] != 0):
+        return judging.passes(f"{_tokens(back)} tokens were read back after eviction", n, tables=tables)
+    if tier["loaded"] or tier["load_bytes"]:
+        doubt = "external hits and loaded bytes disagree: one is zero, the other not"
+        return judging.undecided(doubt, n, tables=tables)
     if not tier["store_bytes"]:
         return judging.undecided("nothing was stored, so nothing can be said of reading it back", n, tables=tables)
     evicted = _tokens(tier["evicted"])
     said = f"{tier['store_bytes']:,.0f} bytes stored, none loaded of {evicted} tokens evicted and asked again"
-    recipe = tuple(str(line) for line in (observed.load_run("evict").result or {}).get("recipe", ()))
+    recipe = tuple(str(line) for line in (run.result or {}).get("recipe", ()))
     return _if_roomy(judging, tier, said, "write-only", recipe=recipe)
 
 
 def answers_stay_the_same(observed: Loaded) -> Verdict:
     """L2-03."""
     judging = Judging("L2-03", observed.entry, Vantage.LOAD)
-    tier, verdict = _tier(observed, judging)
+    return looked_at_twice(observed, "evict", judging, _answers_stay_the_same)
+
+
+def _answers_stay_the_same(run: LoadRun, judging: Judging) -> Verdict:
+    tier, verdict = _tier(run, judging)
     if tier is None or verdict is not None:
         return verdict or judging.undecided("no result")
     tables, n = _tables(tier), _n(tier)
@@ -87,11 +103,12 @@ def answers_stay_the_same(observed: Loaded) -> Verdict:
     kept, known = tier["recalled_loaded"]
     said = f"{same} of {steady} repeats answered as before and {kept} of {known} facts were recalled after a load"
     wrong, lost = steady - same, known - kept
-    if wrong >= 2 or lost >= 2:
-        ruled_out = ("the model's own moods: the same requests answered alike, and recalled, before eviction",)
+    if lost >= 2:
+        ruled_out = ("the model's own moods: the same sessions recalled their facts before eviction",)
         return judging.says(Status.FAIL, said, n, code="answers-differ", tables=tables, ruled_out=ruled_out)
     if wrong or lost or not (steady >= 2 or known >= 2):
-        why = "one deviates" if wrong or lost else "too few answers can be compared"
+        # Other words alone prove nothing: a greedy choice may turn out otherwise beside other requests.
+        why = "some deviate, and too few forgot" if wrong or lost else "too few answers can be compared"
         return judging.undecided(f"{said}: {why}", n, tables=tables)
     return judging.passes(said, n, tables=tables)
 
@@ -99,7 +116,11 @@ def answers_stay_the_same(observed: Loaded) -> Verdict:
 def next_turns_load(observed: Loaded) -> Verdict:
     """L2-04."""
     judging = Judging("L2-04", observed.entry, Vantage.LOAD)
-    tier, verdict = _tier(observed, judging)
+    return looked_at_twice(observed, "evict", judging, _next_turns_load)
+
+
+def _next_turns_load(run: LoadRun, judging: Judging) -> Verdict:
+    tier, verdict = _tier(run, judging)
     if tier is None or verdict is not None:
         return verdict or judging.undecided("no result")
     tables = _tables(tier)
@@ -111,7 +132,9 @@ def next_turns_load(observed: Loaded) -> Verdict:
             f"only {len(onward)} sessions came back with their next turn", len(onward), tables=tables
         )
     if len(served) == len(onward):
-        return judging.passes(said, len(onward), tables=tables)
+        if not tier["loaded_onward"]:
+            return judging.undecided(f"{said}, but none of it was loaded: L1 still held it", len(onward), tables=tables)
+        return judging.passes(f"{said}, by loading", len(onward), tables=tables)
     if (tier["warm_rate"] or 0.0) < LEAST_SHARE:
         reason = f"{said}, but next turns hardly hit when warm either ({_share(tier['warm_rate'])}): see PFX-01"
         return judging.undecided(reason, len(onward), tables=tables)
@@ -123,41 +146,62 @@ def next_turns_load(observed: Loaded) -> Verdict:
 def requests_end(observed: Loaded) -> Verdict:
     """L2-05."""
     judging = Judging("L2-05", observed.entry, Vantage.LOAD)
-    run = observed.load_run("evict")
-    if verdict := _unusable(run, judging):
+    return looked_at_twice(observed, "evict", judging, _requests_end)
+
+
+def _requests_end(run: LoadRun, judging: Judging) -> Verdict:
+    if verdict := unusable(run, judging):
         return verdict
     result = run.result or {}
+    if result["options"]["engine"] is None:
+        return judging.not_run("needs the engine's metrics: --engine URL")
     if (result["tiers"]["last"] or result["tiers"]["first"] or {}).get("l2_queries") is None:
-        return _no_tier(result, judging)
+        return _no_tier(judging)
     phases, total = result["by_phase"], result["total"]
-    table = Table("requests by phase", ("phase", "requests", "failed"),
-                  tuple((name, t["requests"], t["errors"]) for name, t in phases.items()))  # fmt: skip
+    rows = tuple((name, t["requests"], t["errors"]) for name, t in phases.items())
+    tables = (Table("requests by phase", ("phase", "requests", "failed"), rows),)
     n, failed = total["requests"], total["errors"]
-    early = phases.get("fill", {}).get("errors", 0)
     if not failed and result["stopped"] is None:
-        return judging.passes(
-            f"all {n} requests ended, with L1 filled {_factor(result)} times over", n, tables=(table,)
-        )
+        if ((result["second_tier"] or {}).get("evicted") or 0) < LEAST_EVICTED:
+            return judging.undecided(f"all {n} requests ended, but nothing shows pressure", n, tables=tables)
+        return judging.passes(f"all {n} requests ended, with L1 filled {_factor(result)} times over", n, tables=tables)
     kinds = ", ".join(f"{text} ({count})" for text, count in list(result["errors"].items())[:3])
-    hard = sum(c for text, c in result["errors"].items() if not text.startswith(("status 4", "the run ended")))
     said = f"{failed} of {n} requests did not end well: {kinds or result['stopped']}"
-    if hard >= FEWEST and not early:
+    if any(phases.get(name, {}).get("errors", 0) for name in BEFORE_PRESSURE):
+        return judging.undecided(f"{said}; failures began before pressure", n, tables=tables)
+    hard = sum(count for text, count in result["errors"].items() if not text.startswith((*SOFT_ERRORS, LATE)))
+    late, slowest = sum(c for text, c in result["errors"].items() if text.startswith(LATE)), _slowest(result)
+    if hard < FEWEST <= hard + late and result["options"]["timeout"] < PATIENT * slowest:
+        slow = f"{said}; good answers took up to {slowest:.1f} s, so these may have been slow: give a longer --timeout"
+        return judging.withholds(slow, n, code="slow", tables=tables)
+    if hard + late >= FEWEST:
         ruled_out = ("the gateway alone: the same sessions' first turns, before L1 was full, all ended well",)
-        return judging.says(Status.FAIL, said, n, code="requests-fail", tables=(table,), ruled_out=ruled_out)
-    return judging.undecided(
-        f"{said}; {'failures began before pressure' if early else 'too few to tell'}", n, tables=(table,)
-    )
+        return judging.says(Status.FAIL, said, n, code="requests-fail", tables=tables, ruled_out=ruled_out)
+    return judging.undecided(f"{said}; none of it, or too little, speaks of the tier", n, tables=tables)
+
+
+def _slowest(result: Result) -> float:
+    """Seconds that the slowest good answer took."""
+    place = {name: i for i, name in enumerate(result["columns"])}
+    return max((row[place["total"]] for row in result["requests"] if row[place["error"]] is None), default=0.0)
 
 
 def amplification_is_known(observed: Loaded) -> Verdict:
     """L2-06."""
     judging = Judging("L2-06", observed.entry, Vantage.LOAD)
-    tier, verdict = _tier(observed, judging, needs_metered=False)
+    return looked_at_twice(observed, "evict", judging, _amplification_is_known)
+
+
+def _amplification_is_known(run: LoadRun, judging: Judging) -> Verdict:
+    tier, verdict = _tier(run, judging, needs_metered=False)
     if tier is None or verdict is not None:
         return verdict or judging.undecided("no result")
     tables, n = _tables(tier), _n(tier)
     if tier["store_bytes"] is None:
-        said = "the engine counts lookups of its second tier, but no bytes stored or loaded"
+        if not tier["loaded"]:
+            # A counter may not exist before its first use.
+            return judging.undecided("no bytes are counted, and nothing was loaded that should be", n, tables=tables)
+        said = "the engine counts tokens from its second tier, but no bytes stored or loaded"
         return judging.says(Status.FAIL, said, n, code="no-bytes", tables=tables)
     if not tier["amplification"]:
         return judging.undecided("nothing was loaded: every byte stored was in vain (see L2-02)", n, tables=tables)
@@ -168,88 +212,53 @@ def amplification_is_known(observed: Loaded) -> Verdict:
 def loads_are_faster(observed: Loaded) -> Verdict:
     """L2-07."""
     judging = Judging("L2-07", observed.entry, Vantage.LOAD)
-    tier, verdict = _tier(observed, judging)
+    return looked_at_twice(observed, "evict", judging, _loads_are_faster)
+
+
+def _loads_are_faster(run: LoadRun, judging: Judging) -> Verdict:
+    tier, verdict = _tier(run, judging)
     if tier is None or verdict is not None:
         return verdict or judging.undecided("no result")
     tables, n = _tables(tier), _n(tier)
     cold, loaded = tier["ttft_cold"], tier["ttft_loaded"]
     if cold is None or loaded is None:
         return judging.undecided("too few answers loaded from L2, or too few first tokens seen", n, tables=tables)
+    if (tier["share_loaded"] or 0.0) < LEAST_SHARE:
+        return judging.undecided("too little was loaded to time it (see L2-01)", n, tables=tables)
     said = f"first token after {1000 * loaded:.0f} ms when loaded, {1000 * cold:.0f} ms when computed (medians)"
-    if loaded < cold:
+    if loaded <= FASTER * cold:
         return judging.passes(said, n, tables=tables)
     if loaded >= SLOWER * cold:
         return judging.says(Status.FAIL, said, n, code="loads-slow", tables=tables)
     return judging.undecided(f"{said}: within noise", n, tables=tables)
 
 
-def sessions_stay_on_one_replica(observed: Loaded) -> Verdict:
-    """AFF-01."""
-    judging = Judging("AFF-01", observed.entry, Vantage.LOAD)
-    run = observed.load_run("repeats")
-    if verdict := _unusable(run, judging):
-        return verdict
-    result = run.result or {}
-    told = result["extra"].get("affinity")
-    if told is None:
-        return judging.undecided("no repeat reported its cached tokens", 0)
-    n = told["sessions"] + told["repeats"]
-    rows = tuple((number, f"{share:.0%}") for number, share in enumerate(told["by_send"], start=2))
-    tables = (Table("sessions that hit, by send", ("send", "hit"), rows),)
-    said = (
-        f"{told['drops']} of {told['chances']} repeats missed right after the same request had hit; "
-        f"{told['hit_rate']:.0%} of all {told['repeats']} repeats hit"
-    )
-    if told["hit_rate"] >= 0.95 and not told["drops"] and told["chances"] >= CHANCES:
-        return judging.passes(said, n, tables=tables)
-    spreads = told["chances"] >= CHANCES and told["drop_rate"] >= DROPS
-    pool = result["pool_tokens"]
-    if spreads and pool and pool > SLOWEST_PREFILL * told["slowest"]:
-        ruled_out = (
-            f"eviction: a pool of {pool:,} tokens cannot be overwritten in the {told['slowest']:.2f} s between a hit "
-            "and its miss",
-        )
-        return judging.says(Status.FAIL, said, n, code="spread", tables=tables, ruled_out=ruled_out)
-    if spreads:
-        return judging.undecided(
-            f"{said}: routing, or eviction by others; --pool-tokens N tells them apart", n, tables=tables
-        )
-    return judging.undecided(f"{said}: neither steady nor spread", n, tables=tables)
-
-
-def _tier(
-    observed: Loaded, judging: Judging, *, needs_metered: bool = True
-) -> tuple[Mapping[str, Any] | None, Verdict | None]:
+def _tier(run: LoadRun, judging: Judging, *, needs_metered: bool = True) -> tuple[Result | None, Verdict | None]:
     """The second tier's facts, or the verdict that stands in for them."""
-    run = observed.load_run("evict")
-    if verdict := _unusable(run, judging):
+    if verdict := unusable(run, judging):
         return None, verdict
     result = run.result or {}
-    tier: Mapping[str, Any] | None = result["second_tier"]
-    if tier is None:
+    if result["options"]["engine"] is None:
+        return None, judging.not_run("needs the engine's metrics: --engine URL")
+    if result["stopped"] is not None:
+        return None, judging.undecided(f"the load run ended early: {result['stopped']}", result["total"]["requests"])
+    tier: Result | None = result["second_tier"]
+    if tier is None or not tier["by_request"]:
         return None, judging.undecided("no session was evicted and came back", 0)
     if not tier["present"]:
-        return None, _no_tier(result, judging)
-    if tier["quiet"] is False:
-        return None, judging.undecided("others use this engine too: needs a quiet engine", _n(tier))
-    if not tier["evicted"] or tier["evicted"] < LEAST_EVICTED:
+        return None, _no_tier(judging)
+    if tier["reason"]:
+        return None, judging.undecided(tier["reason"], _n(tier))
+    if tier["evicted"] is None:
+        return None, judging.undecided("the engine's metrics do not tell what L1 still held", _n(tier))
+    if tier["evicted"] < LEAST_EVICTED:
         return None, judging.undecided("L1 still held what was asked again: needs more pressure", _n(tier))
-    if result["stopped"] is not None:
-        return None, judging.undecided(f"the load run ended early: {result['stopped']}", _n(tier))
     if needs_metered and tier["loaded"] is None:
         return None, judging.undecided("the metrics show no external hits", _n(tier))
     return tier, None
 
 
-def _unusable(run: LoadRun, judging: Judging) -> Verdict | None:
-    if run.result is not None:
-        return None
-    return judging.undecided(f"no load result: {run.why_not}") if run.gone else judging.not_run(run.why_not)
-
-
-def _no_tier(result: Mapping[str, Any], judging: Judging) -> Verdict:
-    if result["options"]["engine"] is None:
-        return judging.not_run("needs the engine's metrics: --engine URL")
+def _no_tier(judging: Judging) -> Verdict:
     return judging.says(Status.NOT_APPLICABLE, "the engine's metrics show no second tier", 0)
 
 
@@ -259,7 +268,8 @@ def _if_roomy(
     """A failure, where L2 is known to be large enough to have kept what was asked again."""
     tables, n = _tables(tier), _n(tier)
     if tier["roomy"] is None:
-        return judging.undecided(f"{said}; a tier too small would look the same: give --l2-tokens", n, tables=tables)
+        doubt = f"{said}; a tier too small would look the same: give --l2-tokens"
+        return judging.withholds(doubt, n, code=code, tables=tables)
     if not tier["roomy"]:
         return judging.undecided(f"{said}; L2 is too small to have kept it", n, tables=tables)
     if len(tier["by_request"]) < FEWEST:

@@ -23,7 +23,7 @@ from conformance.observe.plan import Plan
 from conformance.observe.scripted import ScriptedUpstream
 from conformance.observe.translation_probes import TranslationProbes
 from conformance.observe.trouble import Trouble
-from conformance.observe.under_load import LoadRun, LoadRuns
+from conformance.observe.under_load import LoadOf, no_load
 from conformance.verdicts import Entry
 from conformance.wire.engine_version import VllmVersion
 from conformance.wire.exchange import Exchange
@@ -49,7 +49,7 @@ class Observed:
         scripted: ScriptedUpstream | None = None,
         patience_s: float = 1.0,
         engine: Callable[[], VllmVersion | None] = lambda: None,
-        load: LoadRuns | None = None,
+        load: LoadOf = no_load,
     ) -> None:
         self.entry = entry
         self.lab = lab
@@ -63,7 +63,7 @@ class Observed:
         self.scripted = scripted  # None: no recorder answers in the engine's place
         self._patience_s = patience_s
         self._engine = engine
-        self._load = load
+        self.load_run = load  # one run of the load generator through this entry, made when it is first asked for
         self._rng = rng
         self._dialects = dialects
         self._arms: Arms | None = None
@@ -73,10 +73,6 @@ class Observed:
     def sees_upstream(self) -> bool:
         """True when a recorder stands between the target and the engine and saw the suite's requests."""
         return self.lab.sees_upstream
-
-    def load_run(self, shape: str) -> LoadRun:
-        """One run of the load generator through this entry, made when it is first asked for."""
-        return LoadRun(shape, None, "needs --load") if self._load is None else self._load.of(shape)
 
     @cached_property
     def qualification(self) -> Qualification:

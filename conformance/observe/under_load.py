@@ -10,15 +10,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import orjson
 
+from conformance.errors import SuiteProblem
 from conformance.verdicts import Entry
 
 KEY_VARIABLE: Final = "PREFIXPROOF_API_KEY"
 EXTRA_S: Final = 60.0
 """How much longer than its own bound on time a run may take to start and to write its result."""
+
+GOODBYE_S: Final = 25.0
+"""How long it may take to end its own processes when it is told to."""
 
 USAGE, TARGET = 2, 10
 """Exit codes of the load generator: it could not start, or the target stopped answering."""
@@ -38,12 +42,13 @@ LOAD_FAULTS: Final[dict[str, frozenset[str]]] = {
 
 @dataclass(frozen=True)
 class LoadRun:
-    """One run: its result as `load/result.py` writes it, or why there is none."""
+    """One run: its result as `load/result.py` writes it, or why there is none. `lacks`: something must be given first,
+    else the run failed."""
 
     shape: str
     result: Mapping[str, Any] | None
     why_not: str = ""
-    gone: bool = False
+    lacks: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,27 +77,62 @@ REPLICAS: Final = 3
 
 
 def run_load(settings: LoadSettings, shape: str, entry: Entry) -> LoadRun:
-    """Put `shape` on the target through one entry, and read what came of it."""
+    """Put `shape` on the target through one entry, and read what came of it. Raises SuiteProblem if the load generator
+    itself breaks."""
     if find_spec("locust") is None:
-        return LoadRun(shape, None, "needs Locust: pip install 'prefixproof[load]'")
+        return LoadRun(shape, None, "needs Locust: pip install 'prefixproof[load]'", lacks=True)
+    longest = settings.max_seconds + EXTRA_S
     with tempfile.TemporaryDirectory(prefix="prefixproof-load-") as folder:
         file = Path(folder) / "result.json"
-        environment = dict(os.environ)
-        if settings.api_key:
-            environment[KEY_VARIABLE] = settings.api_key
+        code, said = _run_child([*arguments(settings, shape, entry), "--result", str(file)], settings.api_key, longest)
+        if file.exists():
+            return LoadRun(shape, orjson.loads(file.read_bytes()))
+    last = said[-1].removeprefix("prefixproof-load: ")[:300] if said else "it said nothing"
+    if code is None:
+        return LoadRun(shape, None, f"the load generator did not end within {longest:g} s")
+    if code not in (USAGE, TARGET):
+        raise SuiteProblem(f"the load generator ended with {code}: {last}")
+    return LoadRun(shape, None, last, lacks=code == USAGE)
+
+
+def _run_child(words: list[str], api_key: str | None, longest: float) -> tuple[int | None, list[str]]:
+    """Exit code, None if it had to be ended, and the lines of stderr. It takes the pair it started with it."""
+    environment = {**os.environ, **({KEY_VARIABLE: api_key} if api_key else {})}
+    root = Path(__file__).resolve().parent.parent.parent
+    with tempfile.TemporaryFile() as errors:
+        child = subprocess.Popen(  # noqa: S603 - our own module
+            [sys.executable, "-m", "load", *words], stdout=subprocess.DEVNULL, stderr=errors, env=environment, cwd=root
+        )
+        code: int | None = None
         try:
-            done = subprocess.run(  # noqa: S603 - our own module
-                [sys.executable, "-m", "load", *arguments(settings, shape, entry), "--result", str(file)],
-                capture_output=True, text=True, check=False, timeout=settings.max_seconds + EXTRA_S, env=environment,
-                cwd=Path(__file__).resolve().parent.parent.parent,
-            )  # fmt: skip
+            code = child.wait(timeout=longest)
         except subprocess.TimeoutExpired:
-            return LoadRun(shape, None, f"the load generator did not end within {settings.max_seconds + EXTRA_S:g} s")
-        if not file.exists():
-            said = done.stderr.strip().splitlines()
-            last = said[-1].removeprefix("prefixproof-load: ") if said else f"exit code {done.returncode}"
-            return LoadRun(shape, None, last[:300], gone=done.returncode == TARGET)
-        return LoadRun(shape, orjson.loads(file.read_bytes()), gone=done.returncode == TARGET)
+            pass
+        finally:
+            if child.poll() is None:
+                _end(child)
+        errors.seek(0)
+        return code, errors.read().decode("utf-8", "replace").strip().splitlines()
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    child.terminate()  # so that it can end the processes of its own pair
+    try:
+        child.wait(timeout=GOODBYE_S)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+
+
+class LoadOf(Protocol):
+    """A run of a shape; `again` is a second one, made to confirm the first."""
+
+    def __call__(self, shape: str, /, *, again: bool = False) -> LoadRun: ...
+
+
+def no_load(shape: str, /, *, again: bool = False) -> LoadRun:  # noqa: ARG001 - as `LoadRuns.of`
+    """What there is of a run where nobody allowed load."""
+    return LoadRun(shape, None, "needs --load", lacks=True)
 
 
 class LoadRuns:
@@ -101,13 +141,13 @@ class LoadRuns:
     def __init__(self, settings: LoadSettings, entry: Entry) -> None:
         self._settings = settings
         self._entry = entry
-        self._made: dict[str, LoadRun] = {}
+        self._made: dict[tuple[str, bool], LoadRun] = {}
 
-    def of(self, shape: str) -> LoadRun:
-        """The run of a shape."""
-        if shape not in self._made:
-            self._made[shape] = run_load(self._settings, shape, self._entry)
-        return self._made[shape]
+    def of(self, shape: str, /, *, again: bool = False) -> LoadRun:
+        """The run of a shape, or the one `again`, which is made to confirm it."""
+        if (shape, again) not in self._made:
+            self._made[shape, again] = run_load(self._settings, shape, self._entry)
+        return self._made[shape, again]
 
 
 def arguments(settings: LoadSettings, shape: str, entry: Entry) -> list[str]:
@@ -118,7 +158,7 @@ def arguments(settings: LoadSettings, shape: str, entry: Entry) -> list[str]:
     }  # fmt: skip
     if settings.target is None:
         given |= {"template": settings.template, "block-size": settings.block_size, **EMBEDDED}
-        given |= {"fault": settings.fault} if settings.fault in LOAD_FAULTS else {}
+        given |= {"fault": settings.fault} if settings.fault else {}
         given |= {"timeout": 5, "max-seconds": 40} if settings.fault == "l2-stalls" else {}
         if shape == "repeats":
             given |= {"replicas": REPLICAS}

@@ -33,8 +33,12 @@ def evict_plan(users: int = 2) -> Plan:
 def evict_record(
     *, loaded: float = 12_800, load_bytes: float | None = 12_800.0, cached_back: int = 6_336, answer: str = "aa",
     recalled: bool = True, l2_tokens: int | None = 400_000, others: float = 0.0, stored: float | None = 200_000.0,
+    warm_hits: float = 12_672.0, loaded_onward: float | None = None,
 ) -> Record:  # fmt: skip
-    """An evict run: four sessions fill, two repeat warm, thirty press, two repeat after eviction, two go on."""
+    """An evict run: four sessions fill, two repeat warm, thirty press, two repeat after eviction, two go on.
+
+    `others` may be negative: then the engine's metrics count less than was sent.
+    """
     plan = evict_plan()
     record = Record(LoadOptions(shape="evict", host="http://127.0.0.1:1", engine="http://e", l2_tokens=l2_tokens), plan)
     clock = iter(range(10_000))
@@ -49,17 +53,32 @@ def evict_record(
         back = {"kind": "again", "phase": "return", "cached": cached_back, "answer": answer, "recalled": recalled}
         record.samples.add(sample(at=next(clock), session=session, ttft=0.02, **back))
     for session in (1, 3):
-        back = {"phase": "return with a turn", "prompt": 7_000, "cached": cached_back, "recalled": recalled}
+        back = {
+            "kind": "turn",
+            "phase": "return with a turn",
+            "prompt": 7_000,
+            "cached": cached_back,
+            "recalled": recalled,
+        }
         record.samples.add(sample(at=next(clock), session=session, ttft=0.02, **back))
     own = float(record.samples.total().prompt)
     start = Tiers(
         l1_queries=0, l1_hits=0, l2_queries=0, l2_hits=0, prompt_tokens=0, store_bytes=0, load_bytes=0, lookups=0
     )
+    filled = replace(start, l1_queries=51_200, l1_hits=25_344)
+    warmed = replace(filled, l1_queries=64_000, l1_hits=25_344 + warm_hits)
     before = replace(start, l1_queries=300_000, l1_hits=38_016, prompt_tokens=own - 30_000, store_bytes=stored)
     after = replace(before, l1_hits=38_016, l2_hits=loaded, l2_queries=12_800, load_bytes=load_bytes, lookups=40)
     record.first = start
-    record.marks = [("press", start, before), ("return", before, after)]
-    record.last = replace(after, prompt_tokens=own + others)
+    onward = replace(after, l2_hits=loaded + (loaded if loaded_onward is None else loaded_onward))
+    record.marks = [
+        ("fill", start, filled),
+        ("warm", filled, warmed),
+        ("press", warmed, before),
+        ("return", before, after),
+        ("return with a turn", after, onward),
+    ]
+    record.last = replace(onward, prompt_tokens=own + others)
     if stored is None:
         record.last = replace(record.last, store_bytes=None, load_bytes=None)
     record.pool_tokens, record.block_size = POOL, 64

@@ -57,6 +57,8 @@ def test_a_write_only_tier_fails_with_l2_02_and_walks_the_recipe() -> None:
         ({"l2_tokens": None}, "--l2-tokens"),
         ({"l2_tokens": 20_000}, "--l2-tokens"),
         ({"others": 900_000.0}, "others use this engine"),
+        ({"others": -200_000.0}, "count only part"),
+        ({"warm_hits": 512.0}, "changes on the way"),
     ],
 )
 def test_nobody_is_accused_of_a_write_only_tier_that_may_be_small_or_shared(
@@ -78,10 +80,24 @@ def test_an_engine_without_a_second_tier_is_not_judged() -> None:
     assert "no second tier" in verdict.reason
 
 
-def test_answers_that_change_after_a_load_fail_with_l2_03() -> None:
-    assert held(evict_record(answer="bb"))["answers"].rule == "L2-03"
-    assert held(evict_record(answer="bb"))["answers"].holds is False
-    assert held(evict_record(recalled=False))["answers"].holds is False
+def test_facts_forgotten_after_a_load_fail_with_l2_03() -> None:
+    verdict = held(evict_record(recalled=False))["answers"]
+    assert (verdict.holds, verdict.rule) == (False, "L2-03")
+
+
+def test_other_words_that_still_name_the_fact_accuse_nobody() -> None:
+    verdict = held(evict_record(answer="bb"))["answers"]
+    assert verdict.holds is None
+    assert "nothing forgotten" in verdict.reason
+
+
+def test_a_restart_during_the_run_leaves_the_tier_unjudged() -> None:
+    record = evict_record(loaded=0, load_bytes=0.0, cached_back=256)
+    assert record.last is not None
+    record.last = replace(record.last, started=1.0)
+    verdict = held(record)["L2 loads"]
+    assert verdict.holds is None
+    assert "started anew" in verdict.reason
 
 
 def test_a_model_that_never_repeats_itself_is_not_held_to_its_answers() -> None:
