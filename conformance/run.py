@@ -22,7 +22,7 @@ from conformance.observe.observations import DialectPair
 from conformance.observe.observed import Observed
 from conformance.observe.plan import Plan, plan_for
 from conformance.observe.scripted import ScriptedUpstream, hello
-from conformance.observe.under_load import no_load
+from conformance.observe.under_load import LoadOf, LoadRuns, no_load
 from conformance.observe.usage_scripts import NOT_WHEN_QUICK
 from conformance.options import Budget, RunOptions
 from conformance.pair import check_fault
@@ -89,6 +89,7 @@ class Run:
         self._recorder: Recorder | None = None
         self._wires = Wires(options, self.run_id, self._stack, self.exchanges.append)
         self._pool: Fact | None = None
+        self._loads: dict[Entry, LoadRuns] = {}
 
     def preflight(self) -> None:
         """Start the pair or the recorder, and ask the target one small thing per entry.
@@ -306,10 +307,16 @@ class Run:
             native_lab=self._native_lab,
             other=lambda: self._other(entry),
             engine=lambda: self._engine_version,
-            load=load_runs(self.options, self._checked, entry).of if self.options.load else no_load,
+            load=self._load_of(entry),
             scripted=self._scripted(entry),
             patience_s=PATIENCE_S if self.options.target else 1.0,
         )
+
+    def _load_of(self, entry: Entry) -> LoadOf:
+        if not self.options.load:
+            return no_load
+        self._loads[entry] = load_runs(self.options, self._checked, entry)
+        return self._loads[entry].of
 
     def _other(self, entry: Entry) -> Observed | None:
         return next((self.observed(other) for other in self.entries if other is not entry), None)
@@ -377,4 +384,5 @@ class Run:
             waits=self._wires.waits,
             engine=self._wires.engine_note,
             recorder=recorder,
+            loads={entry: runs.told for entry, runs in self._loads.items()},
         )

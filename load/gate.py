@@ -3,7 +3,7 @@
 errors = 0                      # most requests that may fail
 l2_loads_at_least = 0.5         # share of what was evicted and asked again that L2 must give back
 write_amplification_at_most = 20.0
-answers_unchanged = true        # facts recalled and answers equal after eviction
+answers_unchanged = true        # facts recalled after a load as before it
 
 [hit_rate]                      # least hit rate by entry, over the whole run
 messages = 0.30

@@ -97,7 +97,9 @@ def run_load(settings: LoadSettings, shape: str, entry: Entry) -> LoadRun:
 
 def _run_child(words: list[str], api_key: str | None, longest: float) -> tuple[int | None, list[str]]:
     """Exit code, None if it had to be ended, and the lines of stderr. It takes the pair it started with it."""
-    environment = {**os.environ, **({KEY_VARIABLE: api_key} if api_key else {})}
+    # Locust reads options from its environment too; those are for the user's own runs.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LOCUST_")}
+    environment |= {KEY_VARIABLE: api_key} if api_key else {}
     root = Path(__file__).resolve().parent.parent.parent
     with tempfile.TemporaryFile() as errors:
         child = subprocess.Popen(  # noqa: S603 - our own module
@@ -148,6 +150,14 @@ class LoadRuns:
         if (shape, again) not in self._made:
             self._made[shape, again] = run_load(self._settings, shape, self._entry)
         return self._made[shape, again]
+
+    @property
+    def told(self) -> str:
+        """What was sent so far, for a reader; "" where nothing was."""
+        totals = [(shape, run.result["total"]) for (shape, _), run in self._made.items() if run.result is not None]
+        return ", ".join(
+            f"{shape}: {total['requests']:,} requests, {total['prompt']:,} prompt tokens" for shape, total in totals
+        )
 
 
 def arguments(settings: LoadSettings, shape: str, entry: Entry) -> list[str]:
