@@ -28,7 +28,7 @@ def rule_listing(rules: tuple[Rule, ...], width: int) -> str:
         if tools_first:
             lines += _wrapped(f"broken, where tools come first in the prompt, by: {', '.join(tools_first)}", width)
         if rule.needs_load:
-            lines += _wrapped("needs --load: not run without it, and no exit code asks for it", width)
+            lines += _wrapped("needs --load: not run without it, and then no exit code asks for it", width)
         lines.append("")
     return "\n".join(lines)
 
@@ -42,8 +42,8 @@ def rule_book() -> str:
         "from `conformance/rules.toml` and the reference gateway's faults; edit those.",
         "",
         "MUST fails a run, SHOULD warns. *Seen from* names the vantages that can decide a rule, the weakest first; a",
-        "rule whose vantage is not given is *not run*. Rules seen from load only are not run without `--load`, and no",
-        "exit code asks for them.",
+        "rule whose vantage is not given is *not run*. Rules seen from load only are not run without `--load`, and",
+        "then no exit code asks for them.",
         "",
         "| rule | level | seen from | the gateway |",
         "|---|---|---|---|",

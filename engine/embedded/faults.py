@@ -96,24 +96,23 @@ class _SlowCore(_StallingCore):
 
 @dataclass(frozen=True, slots=True)
 class TierFault:
-    """One fault: the rules it breaks under load, and what it puts in the place of the right behaviour."""
+    """One fault: what it puts in the place of the right behaviour."""
 
     name: str
-    breaks: frozenset[str]
     core_class: type[EngineCore]
     byte_series: bool = True
 
 
-NO_FAULT = TierFault("", frozenset(), EngineCore)
+NO_FAULT = TierFault("", EngineCore)
 
 _ALL = (
-    TierFault("l2-write-only", frozenset({"L2-01", "L2-02", "L2-04", "L2-06", "L2-07"}), _WriteOnlyCore),
-    TierFault("l2-partial", frozenset({"L2-01", "L2-04"}), _PartialCore),
-    TierFault("l2-exact-only", frozenset({"L2-04"}), _ExactOnlyCore),
-    TierFault("l2-wrong-blocks", frozenset({"L2-03"}), _WrongBlocksCore),
-    TierFault("l2-stalls", frozenset({"L2-05"}), _StallingCore),
-    TierFault("l2-slow", frozenset({"L2-07"}), _SlowCore),
-    TierFault("l2-unmetered", frozenset({"L2-06"}), EngineCore, byte_series=False),
+    TierFault("l2-write-only", _WriteOnlyCore),
+    TierFault("l2-partial", _PartialCore),
+    TierFault("l2-exact-only", _ExactOnlyCore),
+    TierFault("l2-wrong-blocks", _WrongBlocksCore),
+    TierFault("l2-stalls", _StallingCore),
+    TierFault("l2-slow", _SlowCore),
+    TierFault("l2-unmetered", EngineCore, byte_series=False),
 )
 
 TIER_FAULTS = {fault.name: fault for fault in _ALL}

@@ -20,6 +20,8 @@ from conformance.observe import under_load
 from conformance.observe.under_load import LoadRuns, LoadSettings, run_load
 from conformance.rules import RULES
 from conformance.verdicts import Entry, ExitCode, Status, Vantage, Verdict
+from engine.embedded.faults import TIER_FAULTS
+from load.cli import ENGINE_FAULTS, RANDOM_ROUTING
 
 ROOT = Path(__file__).parents[2]
 NEED_LOAD = sorted(rule.id for rule in RULES.values() if rule.needs_load)
@@ -167,3 +169,11 @@ def test_load_that_leaves_the_tier_open_is_not_green(verdicts: list[Verdict], op
         load=True,
     )
     assert bool(found) is opens, found
+
+
+def test_the_suite_the_generator_and_the_engine_name_the_same_faults() -> None:
+    assert {*ENGINE_FAULTS, RANDOM_ROUTING} == set(under_load.LOAD_FAULTS)
+    assert set(ENGINE_FAULTS) == set(TIER_FAULTS)
+    assert {rule for broken in under_load.LOAD_FAULTS.values() for rule in broken} == set(NEED_LOAD)
+    columns = [frozenset(f for f, broken in under_load.LOAD_FAULTS.items() if rule in broken) for rule in NEED_LOAD]
+    assert len(set(columns)) == len(columns), "two rules that the same faults break are one"
