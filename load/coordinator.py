@@ -321,7 +321,7 @@ def announcement(record: Record) -> str:
     plan, options = record.plan, record.options
     lines = [f"{plan.shape}: {len(plan.sessions)} sessions, about {plan.requests:,} requests and "
              f"{plan.prompt_bytes() // 4:,} prompt tokens to {options.host}, {plan.users} at a time"]  # fmt: skip
-    lines += [f"  {phase.name}: {phase.says}" for phase in plan.phases]
+    lines += [f"  {phase.name}: {phase.says}" for phase in plan.phases if phase.says]
     pool = f"L1 holds {record.pool_tokens:,} tokens; " if record.pool_tokens else ""
     lines.append(
         f"  {pool}bounds: {options.max_seconds:g} s, {options.max_requests:,} requests, "

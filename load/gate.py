@@ -115,7 +115,7 @@ def _loads(least: float, tier: SecondTier | None) -> Held:
         if tier.roomy:
             return Held(name, False, f"the tier is write-only: {said}", "L2-02")
         return Held(name, None, f"{said}; give --l2-tokens: a tier smaller than what was sent would look the same")
-    share = tier.share_loaded
+    share, least = tier.share_loaded, least * min(1.0, tier.kept_warm or 1.0)
     if share is None:
         return Held(name, None, "nothing was evicted, or the metrics do not say: press harder with --factor")
     said = f"{share:.1%} of what was evicted and asked again came from L2, at least {least:.1%}"

@@ -51,7 +51,10 @@ class Track:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Tracks that may run side by side; the next phase starts when all are done and `pause` seconds have passed."""
+    """Tracks that may run side by side; the next phase starts when all are done and `pause` seconds have passed.
+
+    Parts of what is one thing to a reader share a name; only the first of them `says` something.
+    """
 
     name: str
     tracks: tuple[Track, ...]

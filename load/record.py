@@ -43,3 +43,17 @@ class Record:
     cpu: dict[str, float] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
     """What a shape of its own adds to the result: a replay's ceilings, a day's tables."""
+
+    @property
+    def counted(self) -> dict[str, dict[str, float | None]]:
+        """What the engine counted in each phase, those of one name summed; None where a scrape does not know."""
+        found: dict[str, dict[str, float | None]] = {}
+        for name, before, after in self.marks:
+            delta = after.since(before) if before is not None and after is not None else {}
+            if name not in found:
+                found[name] = delta
+                continue
+            known = found[name]
+            sums = {key: (known[key], delta.get(key)) for key in known}
+            found[name] = {key: None if a is None or b is None else a + b for key, (a, b) in sums.items()}
+        return found

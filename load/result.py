@@ -50,10 +50,7 @@ def result(
         "tiers": {
             "first": record.first.as_dict() if record.first is not None else None,
             "last": record.last.as_dict() if record.last is not None else None,
-            "phases": {
-                name: after.since(before) if before is not None and after is not None else None
-                for name, before, after in record.marks
-            },
+            "phases": {name: delta or None for name, delta in record.counted.items()},
         },
         "second_tier": tier.as_dict() if tier is not None else None,
         "predicted": [asdict(row) for row in predicted],

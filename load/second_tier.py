@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from load.record import Record
 from load.samples import Sample
-from load.shapes import ONWARD, RETURN, WARM_UP
-from load.tiers import Tiers
+from load.shapes import KEEP, ONWARD, RETURN, WARM_UP
 
 QUIET: Final = 0.05
 """Share of the engine's prompt tokens that may be others' before deltas of its counters say nothing of this run."""
@@ -31,7 +30,8 @@ class SecondTier:
 
     What was asked again, evicted and loaded is counted over the exact repeats. `quiet`: nobody else used the engine;
     `whole`: the metrics count all that this run sent; `kept_warm`: the share of the same requests that came from
-    either tier before pressure. `reason` says why nothing can be concluded, or is empty.
+    either tier before pressure, or amid it where they were kept warm, whichever is less. `reason` says why nothing can
+    be concluded, or is empty.
     """
 
     present: bool
@@ -94,8 +94,8 @@ def second_tier(record: Record) -> SecondTier | None:
     rows = [s for s in record.samples.ordered if s.error is None]
     exact = [s for s in rows if s.phase == RETURN]
     back = [*exact, *(s for s in rows if s.phase == ONWARD)]
-    marks = {name: (before, after) for name, before, after in record.marks}
-    delta = _delta(marks.get(RETURN))
+    counted = record.counted
+    delta = counted.get(RETURN, {})
     total = record.last.since(record.first) if record.last is not None and record.first is not None else {}
     asked = sum(_reusable(s, rows) for s in exact)
     l1 = _whole(delta.get("l1_hits"))
@@ -104,7 +104,8 @@ def second_tier(record: Record) -> SecondTier | None:
     l2_tokens = record.options.l2_tokens
     present = record.last is not None and record.last.has_l2
     quiet, whole = _alone(total, rows)
-    kept_warm = _kept(_delta(marks.get(WARM_UP)), [s for s in rows if s.phase == WARM_UP])
+    kept = [_kept(counted.get(name, {}), [s for s in rows if s.phase == name]) for name in (WARM_UP, KEEP)]
+    kept_warm = None if None in kept else min(share for share in kept if share is not None)
     warm = [s for s in rows if s.phase == "fill" and s.session in returning and _turn_number(s, rows) > 1]
     cold = [s for s in rows if s.phase in ("fill", "press") and _turn_number(s, rows) == 1]
     loaded_rows = [s for s in back if (s.cached or 0) >= 0.5 * (s.prompt or 1)]
@@ -118,7 +119,7 @@ def second_tier(record: Record) -> SecondTier | None:
         evicted=max(0, asked - l1) if l1 is not None else None,
         l1_hits=l1,
         loaded=_whole(delta.get("l2_hits")),
-        loaded_onward=_whole(_delta(marks.get(ONWARD)).get("l2_hits")),
+        loaded_onward=_whole(counted.get(ONWARD, {}).get("l2_hits")),
         load_bytes=delta.get("load_bytes"),
         store_bytes=total.get("store_bytes"),
         lookups=total.get("lookups"),
@@ -168,11 +169,6 @@ def _recalled_loaded(rows: list[Sample], loaded: list[Sample]) -> tuple[int, int
     return sum(s.recalled is True for s in back), len(back)
 
 
-def _delta(mark: tuple[Tiers | None, Tiers | None] | None) -> dict[str, float | None]:
-    before, after = mark or (None, None)
-    return after.since(before) if before is not None and after is not None else {}
-
-
 def _alone(total: dict[str, float | None], rows: list[Sample]) -> tuple[bool | None, bool | None]:
     """Whether the engine served nobody else, and whether it served all of this run."""
     engine, own = total.get("prompt_tokens"), sum(s.prompt or 0 for s in rows)
@@ -213,7 +209,7 @@ def _reason(
         return "the engine's metrics do not tell whether the same request hits while it is warm"
     if kept_warm < WARM:
         return (
-            f"of the same requests sent again before any pressure only {kept_warm:.0%} came from cache: the prompt "
+            f"of the same requests sent again while they were warm only {kept_warm:.0%} came from cache: the prompt "
             "changes on the way (PFX-01, PFX-13), or goes to several engines (AFF-01)"
         )
     return ""

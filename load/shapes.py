@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -78,11 +78,13 @@ def evict(p: Pressure) -> Plan:
     fill = (Step("turn"), Step("turn", bytes=_TURN, recall=True))
     # Once more while it is warm: only a model that repeats itself can be held to its answers later.
     warm = Phase(WARM_UP, _tracks(exact, (Step("again"),)), f"{len(exact)} of them send the same request once more")
+    keeper = count + pressing
+    specs.append(_session(p, keeper, size * BYTES_PER_TOKEN, role="kept"))
     phases = (
-        Phase("fill", _tracks(range(count), fill), f"{count} sessions of about {size:,} tokens, two turns each"),
+        Phase("fill", (*_tracks(range(count), fill), *_tracks(range(keeper, keeper + 1), (Step("turn"),))),
+              f"{count} sessions of about {size:,} tokens, two turns each, and one that is kept warm"),
         warm,
-        Phase("press", _tracks(range(count, count + pressing), (Step("turn"),)),
-              f"{pressing} other sessions, so that the working set is {p.factor:g} times L1"),
+        *_pressing(p, range(count, keeper), size, keeper),
         Phase(RETURN, _tracks(exact, (Step("again"),)), f"{len(exact)} sessions come back with the same request, once",
               pause=p.pause),
         Phase(ONWARD, _tracks(onward, _follow_ups(onward)), f"{len(onward)} come back with their next turn"),
@@ -94,6 +96,13 @@ def evict(p: Pressure) -> Plan:
 WARM_UP: Final = "warm"
 """The phase in which the first sessions repeat themselves before any pressure."""
 
+KEEP: Final = "keep"
+"""The phases in which one session repeats itself amid pressure, often enough to stay: where even that misses, prompts
+change with time, and what is not read back later is no tier's fault."""
+
+_KEEP_EVERY: Final = 0.5
+"""Share of L1 that is pressed between two repeats of the session that is kept."""
+
 RETURN: Final = "return"
 ONWARD: Final = "return with a turn"
 """The phases in which evicted sessions come back."""
@@ -101,6 +110,17 @@ ONWARD: Final = "return with a turn"
 _TURN: Final = 2_400
 _RESIDUES: Final = 331
 """Bytes by which the returning sessions' next turns differ, so that their prompts end all over a chunk."""
+
+
+def _pressing(p: Pressure, sessions: range, size: int, keeper: int) -> Iterator[Phase]:
+    """The pressing sessions, in parts, with a repeat of the kept one after each."""
+    assert p.pool_tokens is not None
+    part = max(1, int(p.pool_tokens * _KEEP_EVERY) // size)
+    says = f"{len(sessions)} other sessions, so that the working set is {p.factor:g} times L1"
+    for first in range(sessions.start, sessions.stop, part):
+        yield Phase("press", _tracks(range(first, min(first + part, sessions.stop)), (Step("turn"),)), says)
+        yield Phase(KEEP, _tracks(range(keeper, keeper + 1), (Step("again"),)), "")
+        says = ""
 
 
 def _follow_ups(sessions: range) -> Callable[[int], tuple[Step, ...]]:
@@ -149,7 +169,7 @@ def compaction_wave(p: Pressure) -> Plan:
 
 def repeats(p: Pressure) -> Plan:
     """Every session sends one turn and then the same request again and again: on one replica each repeat hits."""
-    count = p.sessions or 4 * p.users
+    count = p.sessions or 6 * p.users
     specs = tuple(_session(replace(p, sdk_share=0.0), n, None) for n in range(count))
     steps = (Step("turn"), *(Step("again"),) * REPEATS)
     phases = (Phase("repeats", _tracks(range(count), steps), f"{count} sessions, each first turn {1 + REPEATS} times"),)

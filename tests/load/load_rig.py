@@ -33,9 +33,10 @@ def evict_plan(users: int = 2) -> Plan:
 def evict_record(
     *, loaded: float = 12_800, load_bytes: float | None = 12_800.0, cached_back: int = 6_336, answer: str = "aa",
     recalled: bool = True, l2_tokens: int | None = 400_000, others: float = 0.0, stored: float | None = 200_000.0,
-    warm_hits: float = 12_672.0, loaded_onward: float | None = None,
+    warm_hits: float = 12_672.0, loaded_onward: float | None = None, kept_hits: float = 12_672.0,
 ) -> Record:  # fmt: skip
-    """An evict run: four sessions fill, two repeat warm, thirty press, two repeat after eviction, two go on.
+    """An evict run: four sessions fill, two repeat warm, thirty press and one amid them repeats twice, two repeat after
+    eviction, two go on.
 
     `others` may be negative: then the engine's metrics count less than was sent.
     """
@@ -47,8 +48,11 @@ def evict_record(
         record.samples.add(sample(at=next(clock), session=session, cached=6_336, recalled=True))
     for session in (0, 2):
         record.samples.add(sample(at=next(clock), session=session, kind="again", phase="warm", cached=6_336))
+    record.samples.add(sample(at=next(clock), session=34))
     for session in range(4, 34):
         record.samples.add(sample(at=next(clock), session=session, phase="press"))
+    for _ in range(2):
+        record.samples.add(sample(at=next(clock), session=34, kind="again", phase="keep", cached=6_336))
     for session in (0, 2):
         back = {"kind": "again", "phase": "return", "cached": cached_back, "answer": answer, "recalled": recalled}
         record.samples.add(sample(at=next(clock), session=session, ttft=0.02, **back))
@@ -67,14 +71,19 @@ def evict_record(
     )
     filled = replace(start, l1_queries=51_200, l1_hits=25_344)
     warmed = replace(filled, l1_queries=64_000, l1_hits=25_344 + warm_hits)
-    before = replace(start, l1_queries=300_000, l1_hits=38_016, prompt_tokens=own - 30_000, store_bytes=stored)
-    after = replace(before, l1_hits=38_016, l2_hits=loaded, l2_queries=12_800, load_bytes=load_bytes, lookups=40)
+    pressed = replace(warmed, l1_queries=280_000)
+    kept = replace(pressed, l1_hits=25_344 + warm_hits + kept_hits)
+    before = replace(start, l1_queries=300_000, l1_hits=kept.l1_hits, prompt_tokens=own - 30_000, store_bytes=stored)
+    after = replace(before, l2_hits=loaded, l2_queries=12_800, load_bytes=load_bytes, lookups=40)
     record.first = start
     onward = replace(after, l2_hits=loaded + (loaded if loaded_onward is None else loaded_onward))
     record.marks = [
         ("fill", start, filled),
         ("warm", filled, warmed),
-        ("press", warmed, before),
+        ("press", warmed, pressed),
+        ("keep", pressed, replace(pressed, l1_hits=(pressed.l1_hits or 0.0) + kept_hits / 2)),
+        ("press", pressed, pressed),
+        ("keep", replace(kept, l1_hits=(kept.l1_hits or 0.0) - kept_hits / 2), kept),
         ("return", before, after),
         ("return with a turn", after, onward),
     ]

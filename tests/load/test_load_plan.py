@@ -10,7 +10,7 @@ from load.limits import Limits, check_host
 from load.options import LoadOptions, check, from_dict
 from load.plan import Plan, part_of
 from load.plans import plan_for
-from load.shapes import ONWARD, RETURN, SHAPES, Pressure, build
+from load.shapes import KEEP, ONWARD, RETURN, SHAPES, Pressure, build
 
 PRESSURE = Pressure(pool_tokens=200_000, seconds=30)
 
@@ -40,11 +40,16 @@ def test_evict_presses_past_l1_and_returns_once_to_all_that_filled_it() -> None:
     plan = build("evict", PRESSURE)
     tokens = {spec.number: (spec.base_bytes or 0) / 4 for spec in plan.sessions}
     phases = {phase.name: phase for phase in plan.phases}
-    filled = {t.session for t in phases["fill"].tracks}
+    kept = next(spec.number for spec in plan.sessions if spec.role == "kept")
+    filled = {t.session for t in phases["fill"].tracks} - {kept}
     back = [t.session for name in (RETURN, ONWARD) for t in phases[name].tracks]
     assert sorted(back) == sorted(filled)
-    pressed = sum(tokens[t.session] for t in phases["press"].tracks)
-    assert pressed > 200_000, "or L1 would still hold them"
+    pressing = [[tokens[t.session] for t in phase.tracks] for phase in plan.phases if phase.name == "press"]
+    assert sum(map(sum, pressing)) > 200_000, "or L1 would still hold them"
+    assert max(map(sum, pressing)) < 0.6 * 200_000, "or the one that is kept would go too"
+    order = [phase.name for phase in plan.phases]
+    assert order[order.index("press") : order.index(RETURN)] == ["press", KEEP] * len(pressing)
+    assert {t.session for phase in plan.phases if phase.name == KEEP for t in phase.tracks} == {kept}
     assert sum(tokens[n] for n in filled) < 0.3 * 200_000, "or their return would evict them anew"
     grown = [t.steps[0].bytes for t in phases[ONWARD].tracks]
     assert len(set(grown)) == len(grown), "next turns end all over a chunk"

@@ -59,6 +59,7 @@ def test_a_write_only_tier_fails_with_l2_02_and_walks_the_recipe() -> None:
         ({"others": 900_000.0}, "others use this engine"),
         ({"others": -200_000.0}, "count only part"),
         ({"warm_hits": 512.0}, "changes on the way"),
+        ({"kept_hits": 512.0}, "changes on the way"),
     ],
 )
 def test_nobody_is_accused_of_a_write_only_tier_that_may_be_small_or_shared(
