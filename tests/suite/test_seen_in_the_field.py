@@ -1,0 +1,67 @@
+"""What published gateways do, in doubles: each was first judged wrongly here (docs/targets tells where it was seen)."""
+
+from __future__ import annotations
+
+import pytest
+from suite_layers import Asked, Layer, Reply, json_reply
+from suite_targets import Target, judge
+
+from conformance.verdicts import Entry, Status, Verdict
+
+MESSAGES = (Entry.MESSAGES,)
+
+
+def verdict(target: Target, rule: str, *others: str, recorder: bool = True) -> Verdict:
+    judged = judge(target, recorder=recorder, entries=MESSAGES, rules=(rule, *others))
+    return next(v for v in judged.verdicts if v.rule == rule)
+
+
+def mark_in_the_schema(asked: Asked) -> None:
+    """LiteLLM 1.108.7: `defer_loading` is copied into the function's parameters."""
+    for tool in asked.body.get("tools") or ():
+        if tool.pop("defer_loading", False):
+            tool["input_schema"] = {**tool["input_schema"], "defer_loading": True}
+
+
+def test_a_mark_of_deferred_tools_inside_a_schema_is_a_leak() -> None:
+    found = verdict(Target(front=Layer(request=mark_in_the_schema)), "PFX-08")
+    assert (found.status, found.code) == (Status.FAIL, "marks-leak")
+    assert found.change is not None
+    assert found.change.part == "tool 1 (deferred_placeholder)"
+    assert found.change.field == "the value of `function.parameters.defer_loading`"
+
+
+def test_a_deferred_tool_listed_without_its_mark_is_no_leak() -> None:
+    assert verdict(Target(fault="list-deferred"), "PFX-08").status is Status.PASS
+
+
+def no_choice_is_refused(asked: Asked) -> Reply | None:
+    """LiteLLM 1.81.9: `tool_choice: {"type": "none"}` is answered with a 500."""
+    refused = asked.body.get("tool_choice") == {"type": "none"}
+    return json_reply({"error": {"message": "Incompatible tool choice"}}, 500) if refused else None
+
+
+def drops_stop(asked: Asked) -> None:
+    asked.body.pop("stop", None)
+
+
+@pytest.mark.parametrize(
+    ("middle", "status", "says"),
+    [(Layer(request=drops_stop), Status.FAIL, "the field stop"), (None, Status.INCONCLUSIVE, "HTTP 500")],
+)
+def test_controls_are_judged_by_the_requests_that_arrive(middle: Layer | None, status: Status, says: str) -> None:
+    found = verdict(Target(front=Layer(request=no_choice_is_refused), middle=middle), "CON-03")
+    assert found.status is status, found.reason
+    assert says in found.reason
+
+
+def counts_badly(asked: Asked) -> Reply | None:
+    return json_reply({"input_tokens": 7}) if asked.path.endswith("/count_tokens") else None
+
+
+@pytest.mark.parametrize("recorder", [True, False])
+def test_a_count_off_the_upstreams_own_is_no_consequence_of_wrong_totals(recorder: bool) -> None:
+    target = Target(front=Layer(request=counts_badly), fault="input-includes-cached")
+    found = verdict(target, "CNT-01", "USE-01", "USE-06", recorder=recorder)
+    assert found.status is Status.WARN, found.reason
+    assert (found.root is None) is recorder
