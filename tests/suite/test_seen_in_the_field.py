@@ -65,3 +65,17 @@ def test_a_count_off_the_upstreams_own_is_no_consequence_of_wrong_totals(recorde
     found = verdict(target, "CNT-01", "USE-01", "USE-06", recorder=recorder)
     assert found.status is Status.WARN, found.reason
     assert (found.root is None) is recorder
+
+
+def another_user_each_time(asked: Asked) -> None:
+    asked.body["metadata"] = {"user_id": f"user-{asked.number}"}
+
+
+@pytest.mark.parametrize(
+    ("front", "status"), [(None, Status.PASS), (Layer(request=another_user_each_time), Status.FAIL)]
+)
+def test_a_relay_keeps_the_session_in_metadata(front: Layer | None, status: Status) -> None:
+    """vllm-router 0.1.17 on Messages: the session's id stands where the client put it."""
+    found = verdict(Target(front=front, through_messages=True, recorder_first=True), "AFF-02")
+    assert found.status is status, found.reason
+    assert "the field metadata.user_id" in found.reason
