@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from suite_layers import Asked, Layer, Reply, json_reply
+from suite_layers import Asked, Json, Layer, Reply, json_reply, total_of
 from suite_targets import Target, judge
 
 from conformance.verdicts import Entry, Status, Verdict
@@ -79,3 +79,15 @@ def test_a_relay_keeps_the_session_in_metadata(front: Layer | None, status: Stat
     found = verdict(Target(front=front, through_messages=True, recorder_first=True), "AFF-02")
     assert found.status is status, found.reason
     assert "the field metadata.user_id" in found.reason
+
+
+def streams_estimate(asked: Asked, usage: Json) -> Json:
+    """LiteLLM 1.81.9: plain answers put the whole prompt into the input, streams carry numbers of their own."""
+    total = total_of(asked, usage)
+    return {"input_tokens": 7 if asked.streamed else total, "output_tokens": usage.get("output_tokens", 0)}
+
+
+def test_the_example_of_a_wrong_sum_is_one() -> None:
+    found = verdict(Target(front=Layer(usage=streams_estimate)), "USE-01")
+    assert (found.status, found.code) == (Status.FAIL, "sum-wrong")
+    assert "is reported as 7 in all" in found.reason
