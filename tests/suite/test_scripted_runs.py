@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,7 +25,7 @@ SCRIPTED = ("USE-02", "USE-03", "USE-04", "USE-05", "USE-08", "USE-09", "USE-10"
             "STR-08", "STR-09", "ERR-01", "ERR-02")  # fmt: skip
 
 
-App = Callable[..., Awaitable[None]]
+App = Callable[..., Coroutine[Any, Any, None]]
 Front = Callable[[App, str], App]
 
 

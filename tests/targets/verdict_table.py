@@ -90,7 +90,8 @@ def page(gateway: Gateway, cells: Mapping[Key, Expected]) -> str:
         for (rule, entry), cell in cells.items()
         if cell.because
     ]
-    told = _table(("rule", "entry", "verdict", "what the bytes show"), sorted(rows, key=_catalogue))
+    rows.sort(key=_catalogue)
+    told = _table(("rule", "entry", "verdict", "what the bytes show"), rows)
     failed = sum(cell.verdict is Status.FAIL and cell.root is None for cell in cells.values())
     start = f"tests/targets/gateways/{gateway.name}.toml"
     lines = [
