@@ -25,7 +25,7 @@ from conformance.errors import TargetProblem, UsageProblem
 from conformance.recorded import Slot
 from conformance.scripting import Script, ScriptTable
 from conformance.scripting.chat import error
-from conformance.scripting.stand_in import scripted_answer, stand_in
+from conformance.scripting.stand_in import no_script, scripted_answer, stand_in
 from conformance.scripting.table import ScriptAborted, play
 from conformance.servers import serve
 from conformance.wire.endpoint import KEPT_ALIVE_S, base_url, environment_proxy
@@ -125,10 +125,14 @@ class Recorder:
             return tuple(slot.record() for slot in self._slots[mark:] if not slot.dropped)
 
     def arrived(self, token: str, mark: int, timeout_s: float) -> bool:
-        """Wait until a request with `token` has arrived after `mark`, at most `timeout_s`; whether one has."""
+        """Wait until a scripted request with `token` has come after `mark`, at most `timeout_s`; whether one has."""
         wanted = token.encode()
+
+        def there() -> bool:
+            return any(slot.script is not None and wanted in slot.body for slot in self._slots[mark:])
+
         with self._changed:
-            return self._changed.wait_for(lambda: any(wanted in s.body for s in self._slots[mark:]), timeout_s)
+            return self._changed.wait_for(there, timeout_s)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -137,14 +141,13 @@ class Recorder:
         body = await _read_body(receive)
         if body is None:
             return
-        slot = self._admit(scope, body)
         sending = _Sending(send)
         found = self.scripts.find(body, self._marker)
+        script = scripted_answer(found[1], scope["path"], body) if found is not None else None
+        # What a router asks beside the request, on other paths, with the same body is no try of it.
+        slot = self._admit(scope, body, found[1].name if found is not None and script is not None else None)
         if found is not None:
-            token, reply = found
-            if slot is not None:
-                slot.script = reply.name
-            serving = self._play(scripted_answer(reply, scope["path"], body), token, slot, sending)
+            serving = self._play(script or no_script(scope["path"]), found[0], slot, sending)
         elif self.engine_url is None:
             serving = self._play(stand_in(scope["method"], scope["path"]), "", slot, sending)
         else:
@@ -188,8 +191,11 @@ class Recorder:
         self._session = None
         await send({"type": "lifespan.shutdown.complete"})
 
-    def _admit(self, scope: Scope, body: bytes) -> Slot | None:
-        """Count a request, and open a record for it when it carries the marker and there is room."""
+    def _admit(self, scope: Scope, body: bytes, script: str | None) -> Slot | None:
+        """Count a request, and open a record for it when it carries the marker and there is room.
+
+        `script` is the name of the script that answers it.
+        """
         with self._changed:
             self.seen += 1
             if self._marker is None or self._marker not in body:
@@ -199,7 +205,7 @@ class Recorder:
                 self.dropped += 1
                 return None
             self._kept_bytes += len(body)
-            slot = Slot(scope["method"], scope["path"], shown(scope["headers"]), body)
+            slot = Slot(scope["method"], scope["path"], shown(scope["headers"]), body, script=script)
             self._slots.append(slot)
             self._changed.notify_all()
             return slot

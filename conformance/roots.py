@@ -36,7 +36,7 @@ OWN_ROOTS: dict[str, frozenset[str]] = {
     "USE-01": frozenset(
         ("sum-wrong", "cache-read-wrong", "cached-counted-wrong", "total-ignores-prompt", "usage-missing")
     ),
-    "CNT-01": frozenset(("fails", "no-count")),
+    "CNT-01": frozenset(("fails", "no-count", "count-off")),
 }
 """Rule id -> codes of failures that nothing in `EXPLAINED_BY` explains: they are wrong by themselves."""
 

@@ -56,7 +56,7 @@ def count_is_near_the_total(observed: Observed) -> Verdict:
             Status.WARN,
             f"count_tokens says {worst.count:,}, the real request reports {worst.total:,} tokens ({worst.what})",
             n,
-            code="count-off",
+            code="count-off" if worst.seen_upstream is not None else "off-the-report",
             tables=(table,),
         )
     near = max(abs((c.count or 0) - (c.total or 0)) for c in known)

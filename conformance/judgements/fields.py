@@ -33,21 +33,29 @@ _DEFAULTS: dict[str, tuple[Any, ...]] = {
 
 
 def controls_are_mapped(observed: Observed) -> Verdict:
-    """CON-03: what the client asked of the sampling arrives; what it did not ask is not asked."""
+    """CON-03: what the client asked of the sampling arrives; what it did not ask is not asked.
+
+    A gateway that refuses one of the probes is judged by the others, and passes only with all of them.
+    """
     judging = Judging("CON-03", observed.entry, Vantage.UPSTREAM)
     t = observed.translation
     probes = (t.any_choice, *t.other_choices)
-    if silent := unseen(judging, *probes):
-        return silent
-    native = speaks_messages(got(t.any_choice))
-    request = t.any_choice.exchange.request
-    asked = next((request[name] for name in _LIMITS if request.get(name) is not None), None)
-    problems = [(t.any_choice, *p) for p in _controls(got(t.any_choice).fields, native, asked)]
+    silent = unseen(judging, *probes)
+    problems: list[tuple[Translated, str, str, str, str]] = []
     for probe, name in zip(probes, ("any", "tool", "none", "left out"), strict=True):
-        problems += [(probe, *p) for p in _choice(name, got(probe).fields, native, bool(got(probe).tools))]
-    problems += [(probes[-1], *p) for p in _invented(got(probes[-1]).fields)]
+        if probe.got is None:
+            continue
+        fields, native = got(probe).fields, speaks_messages(got(probe))
+        if name == "any":
+            request = probe.exchange.request
+            asked = next((request[limit] for limit in _LIMITS if request.get(limit) is not None), None)
+            problems += [(probe, *p) for p in _controls(fields, native, asked)]
+        problems += [(probe, *p) for p in _choice(name, fields, native, bool(got(probe).tools))]
+        if name == "left out":
+            problems += [(probe, *p) for p in _invented(fields)]
     if not problems:
-        return judging.passes("limits, sampling, stop sequences and tool choice arrive; none is invented", len(probes))
+        words = "limits, sampling, stop sequences and tool choice arrive; none is invented"
+        return silent or judging.passes(words, len(probes))
     probe, name, sent, arrived, kind = problems[0]
     names = ", ".join(dict.fromkeys(problem[1] for problem in problems))
     return finding(

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from conformance.diagnosis.items import Request
+from conformance.diagnosis.literal import loads_or_none
 from conformance.judgements.translated import (
     changed_text,
     finding,
     first_rendering_change,
     gone,
     got,
+    speaks_messages,
     unseen,
     varies_by_itself,
 )
@@ -70,14 +72,43 @@ def marks_do_not_leak(observed: Observed) -> Verdict:
         # An upstream that speaks Messages has these keys; there only the texts are compared.
         before, after = (Request(r.dialect, r.items, ()) for r in (before, after))
     change = first_rendering_change(before, after, observed, "mark in the prompt")
-    if change is None:
-        return judging.passes("the prompt is the same with marks and without", 3)
-    return finding(
-        judging, observed, marked, 3, change,
-        code="marks-leak",
-        says="the prompt changes with the client's cache marks",
-        ruled_out=("chance, because the request without marks, sent twice, gives one prompt",),
-    )  # fmt: skip
+    if change is not None:
+        return finding(
+            judging, observed, marked, 3, change,
+            code="marks-leak",
+            says="the prompt changes with the client's cache marks",
+            ruled_out=("chance, because the request without marks, sent twice, gives one prompt",),
+        )  # fmt: skip
+    listed, _ = observed.translation.deferred
+    change = _deferral_leak(listed)
+    if change is not None:
+        return finding(
+            judging, observed, listed, 4, change, code="marks-leak", says="a tool's JSON carries the client's mark",
+        )  # fmt: skip
+    return judging.passes("the prompt is the same with marks and without", 3)
+
+
+def _deferral_leak(probe: Translated) -> Change | None:
+    """`defer_loading` inside a tool that an upstream without such a field is given; None where there is none."""
+    if probe.got is None or probe.refused or speaks_messages(got(probe)):
+        return None
+    marked = {tool.name for tool in probe.sent.tools if tool.deferred}
+    for i, tool in enumerate(got(probe).tools):
+        path = _path_to("defer_loading", loads_or_none(tool.text)) if tool.name in marked else None
+        if path is not None:
+            place, field = f"tool {i} ({tool.name})", f"the value of `{path}`"
+            return Change(place, 0, "(nothing)", "defer_loading", "mark in the prompt", field)
+    return None
+
+
+def _path_to(key: str, value: Any) -> str | None:
+    """Where an object inside a JSON value has a member `key`, as `a.b.key`; None where none has."""
+    if not isinstance(value, Mapping):
+        return None
+    if key in value:
+        return key
+    found = ((name, _path_to(key, member)) for name, member in value.items())
+    return next((f"{name}.{path}" for name, path in found if path is not None), None)
 
 
 def effort_is_mapped_constantly(observed: Observed) -> Verdict:

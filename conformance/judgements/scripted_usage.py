@@ -287,7 +287,7 @@ def _judge(
     if not told:
         return judging.undecided(f"none of {n} scripted answers arrived: {answers[0].played.exchange.error}", n)
     if gate and not any(answer.right_in_control(name) for answer in told for name in gate):
-        return judging.undecided("the sane usage is misreported already: see USE-01 and USE-05", n)
+        return judging.undecided("the sane usage is misreported already: see USE-01, USE-05 and STR-03", n)
     shown = replace(table, rows=tuple(_row(a) for a in told[:_MOST_ROWS]))
     return judging.passes(f"{passed} ({len(told)} scripted usages)", n, tables=(shown,))
 

@@ -53,7 +53,9 @@ def adds_up_to_upstream(observed: Observed) -> Verdict:
         return judging.passes(
             f"the parts add up to the upstream's prompt in all {judged} answers", judged, tables=(table,)
         )
-    first = rows[0]
+    # The example shows what the code says: where some sums are wrong, one of those.
+    at = next((i for i, row in enumerate(rows) if row[3] != row[1]), 0)
+    first = rows[at]
     if not any(e.usage.raw for e in wrong):
         code, says = (
             "usage-missing",
@@ -70,8 +72,8 @@ def adds_up_to_upstream(observed: Observed) -> Verdict:
         f"{len(wrong)} of {judged} answers {says}",
         judged,
         code=f"{STREAMS_ONLY}{code}" if all(e.streamed for e in wrong) else code,
-        tables=(Table("answers that miscount", columns, tuple(rows[:12])),),
-        excerpts=(evidence("first answer that miscounts", wrong[0], observed),),
+        tables=(Table("answers that miscount", columns, (first, *rows[:at], *rows[at + 1 :])[:12]),),
+        excerpts=(evidence("an answer that miscounts", wrong[at], observed),),
     )
 
 

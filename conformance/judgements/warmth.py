@@ -195,4 +195,7 @@ def _keys(exchange: Exchange) -> dict[str, str]:
         return {}
     found = {name: record.headers[name] for name in _SESSION_HEADERS if name in record.headers}
     body = record.json if isinstance(record.json, dict) else {}
-    return found | {f"the field {name}": str(body[name]) for name in _SESSION_FIELDS if body.get(name) is not None}
+    metadata = body.get("metadata")
+    fields = {name: body.get(name) for name in _SESSION_FIELDS}
+    fields["metadata.user_id"] = metadata.get("user_id") if isinstance(metadata, dict) else None
+    return found | {f"the field {name}": str(value) for name, value in fields.items() if value is not None}

@@ -35,9 +35,13 @@ class Counted:
     def total(self) -> int | None:
         """The real request's prompt: the upstream's word where the recorder has it, so that a total that is misreported
         to the client is not blamed on the count."""
+        return self.real.usage.prompt if self.seen_upstream is None else self.seen_upstream
+
+    @property
+    def seen_upstream(self) -> int | None:
+        """The prompt that the upstream counted; None where no recorder saw it."""
         chats = [r for r in self.real.upstream if r.path.rstrip("/").endswith(("/chat/completions", "/messages"))]
-        seen = upstream_usage(chats[-1]).prompt if chats else None
-        return seen if seen is not None else self.real.usage.prompt
+        return upstream_usage(chats[-1]).prompt if chats else None
 
 
 def count_and_send(lab: WireLab) -> tuple[Counted, ...]:

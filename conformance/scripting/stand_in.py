@@ -8,14 +8,18 @@ from conformance.scripting.script import Script, ScriptedReply
 from conformance.wire.jsontext import loads_or_none
 
 
-def scripted_answer(reply: ScriptedReply, path: str, body: bytes) -> Script:
-    """The script in the dialect of `path` and the form that `body` asks for; a 404 on a path no model answers on."""
+def scripted_answer(reply: ScriptedReply, path: str, body: bytes) -> Script | None:
+    """The script in the dialect of `path` and the form that `body` asks for; None on a path no model answers on."""
     streamed = False
     if b'"stream"' in body:
         parsed = loads_or_none(body)
         streamed = isinstance(parsed, dict) and parsed.get("stream") is True
-    script = reply.to(path, streamed=streamed)
-    return script or error(404, f"prefixproof recorder: no script answers {path}", "not_found")
+    return reply.to(path, streamed=streamed)
+
+
+def no_script(path: str) -> Script:
+    """The 404 of a path that no model answers on."""
+    return error(404, f"prefixproof recorder: no script answers {path}", "not_found")
 
 
 def stand_in(method: str, path: str) -> Script:

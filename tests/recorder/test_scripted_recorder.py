@@ -66,6 +66,17 @@ def test_a_path_without_models_is_a_404_in_openai_shape() -> None:
     assert "/v1/responses" in response.json()["error"]["message"]
 
 
+def test_what_is_asked_beside_a_request_is_no_try_of_it() -> None:
+    """vllm-router 0.1.17 has each chat prompt rendered (/v1/chat/completions/render) before it sends the request."""
+    with scripted(reply()) as r:
+        assert r.post(asked(), CHAT + "/render").status_code == 404
+        assert not r.recorder.arrived(TOKEN, 0, 0)
+        assert r.post(asked()).json() == {"it": "plain"}
+        assert r.recorder.arrived(TOKEN, 0, 0)
+        beside, own = r.recorder.since(0)
+    assert (beside.script, own.script) == (None, "a case")
+
+
 def read_to_its_end(r: Rig, body: bytes) -> bytes:
     """The bytes of an answer up to where its connection breaks, which it must."""
     got = b""

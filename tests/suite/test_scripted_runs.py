@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import httpx
 import pytest
 
 from conformance.casebook import CASES, load_cases
@@ -24,6 +25,10 @@ SCRIPTED = ("USE-02", "USE-03", "USE-04", "USE-05", "USE-08", "USE-09", "USE-10"
             "STR-08", "STR-09", "ERR-01", "ERR-02")  # fmt: skip
 
 
+App = Callable[..., Coroutine[Any, Any, None]]
+Front = Callable[[App, str], App]
+
+
 def free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -32,12 +37,17 @@ def free_port() -> int:
 
 
 @contextmanager
-def scripted_run(channel: Mapping[str, Any] | None = None, fault: str | None = None) -> Iterator[Run]:
-    """A run of the suite, without an engine, on a gateway whose one channel is the recorder."""
+def scripted_run(
+    channel: Mapping[str, Any] | None = None, fault: str | None = None, front: Front = lambda app, _: app
+) -> Iterator[Run]:
+    """A run of the suite, without an engine, on a gateway whose one channel is the recorder.
+
+    `front` makes of the gateway and its upstream's URL the one that is judged.
+    """
     port = free_port()
     upstream = f"http://127.0.0.1:{port}"
     one = vllm_channel(upstream) if channel is None else Channel(name="c", url=upstream, **channel)
-    with serve(create_app(GatewayConfig(channels=(one,)), fault)) as gateway:
+    with serve(front(create_app(GatewayConfig(channels=(one,)), fault), upstream)) as gateway:
         run = Run(
             RunOptions(
                 target=gateway.url,
@@ -99,6 +109,36 @@ def test_a_relay_to_a_messages_upstream_is_not_accused() -> None:
     assert passed == {"USE-02", "USE-03", "USE-08", "USE-10", "STR-07", "STR-08", "STR-09", "ERR-01", "ERR-02"}
     assert {v.status for v in verdicts.values()} == {Status.PASS, Status.NOT_RUN}
     assert "Messages dialect" in verdicts["USE-04", Entry.MESSAGES].reason
+
+
+def renders_first(app: App, upstream: str) -> App:
+    """Posts each body to its engine's renderer before it sends the request, to route it by its tokens."""
+
+    async def rendering(scope: dict[str, Any], receive: Callable[[], Awaitable[Any]], send: App) -> None:
+        if scope["type"] != "http" or not scope["path"].endswith("/chat/completions"):
+            await app(scope, receive, send)
+            return
+        first = await receive()
+        assert not first.get("more_body"), "the suite's short requests come in one piece"
+        async with httpx.AsyncClient(trust_env=False) as client:
+            await client.post(f"{upstream}{scope['path']}/render", content=first["body"])
+        pieces = iter([first])
+
+        async def again() -> Any:
+            return next(pieces, None) or await receive()
+
+        await app(scope, again, send)
+
+    return rendering
+
+
+def test_a_router_that_has_prompts_rendered_first_is_not_accused() -> None:
+    """vllm-router 0.1.17 on chat: what it asks the renderer is neither a try of the request nor its answer."""
+    with scripted_run(front=renders_first) as run:
+        verdicts = judged(run, *SCRIPTED)
+    assert {key: v.reason for key, v in verdicts.items() if v.status is not Status.PASS} == {}
+    [tries] = [table for table in verdicts["ERR-01", Entry.CHAT].tables if "tries" in table.columns]
+    assert {row[tries.columns.index("tries")] for row in tries.rows} == {1}
 
 
 def test_without_the_switch_only_what_is_wrong_is_accused() -> None:

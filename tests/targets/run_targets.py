@@ -26,7 +26,7 @@ from expected_verdicts import Difference, Expected, Key, differences, failures_n
 from gateway_install import install
 from gateway_process import ROOT, engine, free_port, running
 from gateway_spec import Gateway, Place, TargetsError, load, names
-from verdict_table import write_table
+from verdict_table import write_documents
 
 from conformance.recorder import relay
 
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if broken or differing:
         return 2 if broken else 1
     if options.write:
-        write_table(options.write, [(j.gateway, j.report) for j in judged], expected)
+        write_documents(options.write, [(j.gateway, j.report) for j in judged], expected)
     return 0
 
 
@@ -155,7 +155,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--client-only", action="store_true", help="without a recorder; nothing is compared")
     parser.add_argument("--reports", type=Path, default=REPORTS, help="where reports and logs go")
     parser.add_argument(
-        "--write", type=Path, metavar="FILE", help="rewrite the tables in this document, if all is as expected"
+        "--write",
+        type=Path,
+        metavar="FILE",
+        help="rewrite the tables in this document and the pages beside it, if all is as expected",
     )
     return parser
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from expected_verdicts import Expected, Key, cells, differences, failures_not_listed, load_expected
 from gateway_spec import GATEWAYS, Place, TargetsError, load, names
-from verdict_table import BEGIN, END, reasons, verdicts, write_table
+from verdict_table import BEGIN, END, page, verdicts, write_documents
 
 from conformance.rules import RULES
 from conformance.verdicts import Status
@@ -138,7 +138,11 @@ def test_the_document_says_what_is_expected() -> None:
     expected = load_expected()
     gateways = [load(name) for name in expected]
     assert verdicts(gateways, expected) in judged
-    assert reasons(gateways, expected) in judged
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_targets_page_says_what_is_expected(name: str) -> None:
+    assert (DOCUMENT.parent / f"{name}.md").read_text(encoding="utf-8") == page(load(name), load_expected()[name])
 
 
 def test_the_tables_are_written_between_the_marks_and_nowhere_else(tmp_path: Path) -> None:
@@ -146,17 +150,19 @@ def test_the_tables_are_written_between_the_marks_and_nowhere_else(tmp_path: Pat
     document.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n", encoding="utf-8")
     run = {"started": "2026-01-02T03:04:05+00:00", "requests_sent": 7, "seconds": 2.4}
     judged = {**report(), "run": run, "suite": {"rule_set": "set"}, "exit": {"code": 0}}
-    write_table(document, [(load("ant2oai-0.1.6"), judged)], {"ant2oai-0.1.6": expecting(FAIL)})
+    write_documents(document, [(load("ant2oai-0.1.6"), judged)], {"ant2oai-0.1.6": expecting(FAIL)})
     text = document.read_text(encoding="utf-8")
     assert text.startswith(f"before\n{BEGIN}\n")
     assert text.endswith(f"{END}\nafter\n")
     assert "| ant2oai 0.1.6 | MIT | 2026-01-02 | set | 0 | 7 | 2 s |" in text
     assert "| CON-01 | **fail** |" in text
-    assert "- CON-01: a note [stub]" in text
     assert "old" not in text
+    own = (tmp_path / "ant2oai-0.1.6.md").read_text(encoding="utf-8")
+    assert "| CON-01 | M | **fail** | a note [stub] |" in own
+    assert "1 verdicts; faults, consequences not counted: 1" in own
     document.write_text("no marks", encoding="utf-8")
     with pytest.raises(TargetsError, match="to write between"):
-        write_table(document, [], {})
+        write_documents(document, [], {})
 
 
 def test_cells_of_a_report() -> None:

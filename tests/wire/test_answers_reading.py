@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 from stub_target import COMPLETION, MESSAGE, completion_chunks, message_events
 
 from conformance.wire.chat import NO_FINISH, read_completion, read_completion_events
+from conformance.wire.endpoint import Endpoint
 from conformance.wire.exchange import StreamEvent
-from conformance.wire.messages import NO_STOP, read_message, read_message_events
+from conformance.wire.jsontext import dumps
+from conformance.wire.messages import NO_STOP, MessagesSdk, read_message, read_message_events
 
 TOOL_USE = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "ls", "n": 1.0}}
 
@@ -45,7 +47,15 @@ def test_streamed_tool_calls_are_joined_by_block() -> None:
 
     events = message_events()
     events[1:4] = [start(0, "A"), start(1, "B"), piece(1, '{"b":'), piece(0, '{"a":1}'), piece(1, "2}")]
-    assert read_message_events(as_events(events)).tool_calls == (("A", '{"a":1}'), ("B", '{"b":2}'))
+    calls = (("A", '{"a":1}'), ("B", '{"b":2}'))
+    assert read_message_events(as_events(events)).tool_calls == calls
+
+    closing = [{"type": "content_block_stop", "index": index} for index in (1, 0)]
+    stream = b"".join(
+        b"event: %s\ndata: %s\n\n" % (e["type"].encode(), dumps(e)) for e in [*events[:6], *closing, *events[6:]]
+    )
+    sdk = MessagesSdk(Endpoint(url="http://127.0.0.1:9", api_key=None, timeout_s=5, run_id="x"))
+    assert sdk.replay(stream).tool_calls == calls, "the official SDK reads blocks by their index"
 
 
 def test_a_message_stream_without_its_end_or_with_an_error_event_says_so() -> None:
