@@ -8,8 +8,8 @@ from conformance.observe.under_load import LoadRun
 from conformance.verdicts import Status, Table, Vantage, Verdict
 
 DROPS, FEWEST = 0.1, 6
-"""Share of repeats after a hit that must miss, and how many. Random routing over two replicas drops about 15 %; a moment
-that touches whoever is under way, once, stays below."""
+"""Share of repeats after a hit that must miss, and how many. Random routing over two replicas drops about 15 %; what
+touches whoever is under way, once, stays below."""
 
 CHANCES = 12
 SLOWEST_PREFILL = 500_000

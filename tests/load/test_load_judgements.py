@@ -252,7 +252,7 @@ def test_without_metrics_the_tier_is_not_run() -> None:
 
 
 def repeating(pattern: str, *, seconds: float = 0.01, pool: int | None = 144_000, dropped: int = 0) -> Record:
-    """Eight sessions that repeat one request; 1 in `pattern` is a hit. In the first `dropped` of them the last missed."""
+    """Eight sessions that repeat one request; 1 in `pattern` is a hit. In `dropped` of them the last missed."""
     record = evict_record()
     record.samples, record.pool_tokens = type(record.samples)(), pool
     rows: list[Sample] = [
