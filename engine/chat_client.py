@@ -52,7 +52,9 @@ class ChatClient:
     def __enter__(self) -> ChatClient:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._client.close()
 
     def ask(self, conversation: Conversation, *, output_tokens: int = 24) -> Answer:

@@ -29,9 +29,7 @@ PRESSURE = 1.6
 SETTLE_S = 0.7
 """Counters of the host tier are reported with the step after the copy."""
 
-WORDS = (
-    "the cache of a server keeps every block until pressure evicts old data from memory import return class value index"
-).split()
+WORDS = ["the", "cache", "of", "a", "server", "keeps", "every", "block", "until", "pressure", "evicts", "old", "data", "from", "memory", "import", "return", "class", "value", "index"]
 
 
 @dataclass(frozen=True)

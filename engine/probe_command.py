@@ -64,9 +64,7 @@ def add_command(commands: Commands) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    settings = Settings(
-        session_tokens=arguments.session_tokens, budget_tokens=arguments.budget, reset=arguments.reset
-    )
+    settings = Settings(session_tokens=arguments.session_tokens, budget_tokens=arguments.budget, reset=arguments.reset)
     try:
         with ChatClient(
             arguments.url,
@@ -100,7 +98,9 @@ def findings(seen: Observed) -> list[Finding]:
 def _l1(seen: Observed) -> Finding:
     warm = seen.warm
     if warm is None or warm.cached is None:
-        return Finding("L1", Outcome.UNKNOWN, "usage has no cached tokens: start vLLM with --enable-prompt-tokens-details")
+        return Finding(
+            "L1", Outcome.UNKNOWN, "usage has no cached tokens: start vLLM with --enable-prompt-tokens-details"
+        )
     expected = (warm.prompt_tokens - 1) // seen.block_size * seen.block_size
     said = f"an immediate repeat of {count(warm.prompt_tokens)} tokens had {count(warm.cached)} cached (at most {count(expected)})"
     return Finding("L1", Outcome.PASS if warm.cached >= HALF * expected else Outcome.FAIL, said)
@@ -162,7 +162,9 @@ def _l2_04(seen: Observed) -> Finding:
     if turn is None or turn.again is None or counted is None or counted.l2_hits is None or not counted.l2_queries:
         return Finding("L2-04", Outcome.UNKNOWN, "no follow-up turn was answered and counted")
     known = _known_again(turn)
-    said = f"a follow-up turn found {count(counted.l2_hits)} of about {count(known)} tokens it shares with its first turn"
+    said = (
+        f"a follow-up turn found {count(counted.l2_hits)} of about {count(known)} tokens it shares with its first turn"
+    )
     return Finding("L2-04", Outcome.PASS if counted.l2_hits >= HALF * known else Outcome.FAIL, said)
 
 

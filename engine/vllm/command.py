@@ -108,7 +108,13 @@ def _parser() -> argparse.ArgumentParser:
     add("--port", type=int, default=8000, help="port to listen on, 0 for a free one (default: %(default)s)")
     add("--env", action="append", default=[], metavar="NAME=VALUE", help="an environment variable for vLLM")
     add("--log", type=Path, metavar="FILE", help="vLLM's log (default: in a new temporary folder)")
-    add("--start-timeout", type=float, default=START_S, metavar="SECONDS", help="until it answers (default: %(default)s)")
+    add(
+        "--start-timeout",
+        type=float,
+        default=START_S,
+        metavar="SECONDS",
+        help="until it answers (default: %(default)s)",
+    )
     add("--show", action="store_true", help="print the launch and start nothing")
     return parser
 

@@ -102,7 +102,7 @@ class Profile:
 
     def shown(self) -> str:
         """The launch as a person would type it, one flag a line."""
-        words = self.command(models=Path("MODELS"), host="HOST", port=0)[5:]
+        words = self.command(models=Path("MODELS"), host="HOST", port=0)[6:]
         lines = [f"# {self.name}: {self.title}"]
         lines += [f"{name}={shlex.quote(value)} \\" for name, value in self.env.items()]
         line = f"vllm serve {shlex.quote(self.model)}"

@@ -26,23 +26,7 @@ WINDOW = 128
 END, PAD = "<|end|>", "<|pad|>"
 SPECIAL = (PAD, "<|start|>", END, "<tool_call>", "</tool_call>", "<think>", "</think>")
 
-WORDS = """
-a about after again all also an and any are argument as at back be because been before begins below between block body
-branch buffer build but by bytes cache call can case change changed channel check class client code command commit
-config content context copy count current data default define delete description directory do does done each else empty
-end engine entry error every example exists expected false field file files filter find first fixed folder follow for
-format found from function gateway get given git go group has have header here history how identity if import in index
-input instructions into is it item its keep key kind last latest length less line lines list local log long look made
-main make many match may message messages method model module more most move must name names new next no none not note
-now null number object of off old on once one only open option or order other out output over parameters part pass path
-pattern place plain prefix print project prompt property python question range read reads ready reason record report
-request required response result results return returns right root rule run same search second section see send server
-session set shape short should show side since size so some source stable stand start state still stop store stream
-string strip system table take task test tests text than that the their them then there these they thing this those
-through time to token tokens tool tools true turn two type under until unused update upstream usage use used user users
-uses value values version wait was way were what when where which while who will with without word work workspace write
-writes written wrong yes you your
-""".split()
+WORDS = ["a", "about", "after", "again", "all", "also", "an", "and", "any", "are", "argument", "as", "at", "back", "be", "because", "been", "before", "begins", "below", "between", "block", "body", "branch", "buffer", "build", "but", "by", "bytes", "cache", "call", "can", "case", "change", "changed", "channel", "check", "class", "client", "code", "command", "commit", "config", "content", "context", "copy", "count", "current", "data", "default", "define", "delete", "description", "directory", "do", "does", "done", "each", "else", "empty", "end", "engine", "entry", "error", "every", "example", "exists", "expected", "false", "field", "file", "files", "filter", "find", "first", "fixed", "folder", "follow", "for", "format", "found", "from", "function", "gateway", "get", "given", "git", "go", "group", "has", "have", "header", "here", "history", "how", "identity", "if", "import", "in", "index", "input", "instructions", "into", "is", "it", "item", "its", "keep", "key", "kind", "last", "latest", "length", "less", "line", "lines", "list", "local", "log", "long", "look", "made", "main", "make", "many", "match", "may", "message", "messages", "method", "model", "module", "more", "most", "move", "must", "name", "names", "new", "next", "no", "none", "not", "note", "now", "null", "number", "object", "of", "off", "old", "on", "once", "one", "only", "open", "option", "or", "order", "other", "out", "output", "over", "parameters", "part", "pass", "path", "pattern", "place", "plain", "prefix", "print", "project", "prompt", "property", "python", "question", "range", "read", "reads", "ready", "reason", "record", "report", "request", "required", "response", "result", "results", "return", "returns", "right", "root", "rule", "run", "same", "search", "second", "section", "see", "send", "server", "session", "set", "shape", "short", "should", "show", "side", "since", "size", "so", "some", "source", "stable", "stand", "start", "state", "still", "stop", "store", "stream", "string", "strip", "system", "table", "take", "task", "test", "tests", "text", "than", "that", "the", "their", "them", "then", "there", "these", "they", "thing", "this", "those", "through", "time", "to", "token", "tokens", "tool", "tools", "true", "turn", "two", "type", "under", "until", "unused", "update", "upstream", "usage", "use", "used", "user", "users", "uses", "value", "values", "version", "wait", "was", "way", "were", "what", "when", "where", "which", "while", "who", "will", "with", "without", "word", "work", "workspace", "write", "writes", "written", "wrong", "yes", "you", "your"]
 
 
 def corpus(lines: int = 6_000) -> list[str]:
