@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from typing import get_args
 
-from engine import doctor, inspect, probe_command
+from engine import doctor, inspect_command, probe_command
 from engine.embedded import ConfigError, EngineConfig, create_app
 from engine.embedded.config import TemplateName, TokenizerName
 from engine.embedded.server import PortError, listen, serve, url_of
@@ -61,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_serve(commands)
     profiles = commands.add_parser("profiles", help="list the launch profiles of --backend vllm", allow_abbrev=False)
     profiles.set_defaults(run=lambda _: vllm.list_profiles())
-    inspect.add_command(commands)
+    inspect_command.add_command(commands)
     probe_command.add_command(commands)
     doctor.add_command(commands)
     return parser

@@ -29,7 +29,10 @@ PRESSURE = 1.6
 SETTLE_S = 0.7
 """Counters of the host tier are reported with the step after the copy."""
 
-WORDS = ["the", "cache", "of", "a", "server", "keeps", "every", "block", "until", "pressure", "evicts", "old", "data", "from", "memory", "import", "return", "class", "value", "index"]
+WORDS = (
+    *("the", "cache", "of", "a", "server", "keeps", "every", "block", "until", "pressure"),
+    *("evicts", "old", "data", "from", "memory", "import", "return", "value", "index", "class"),
+)
 
 
 @dataclass(frozen=True)
@@ -160,7 +163,7 @@ class Probe:
         try:
             session.again = self._client.ask(conversation)
         except (httpx.HTTPError, ProbeError) as error:
-            seen.failures.append(f"a session sent again failed: {error or type(error).__name__}")
+            seen.failures.append(f"a session sent again failed: {error}")
             return
         session.counted = between(before, self._settled())
 

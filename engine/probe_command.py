@@ -46,7 +46,8 @@ def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "probe",
         help="push sessions out of L1 and see whether L2 brings them back",
-        description="Send sessions straight to a quiet engine, push them out of L1 and send them once more. Sends about "
+        description="Send sessions straight to a quiet engine, push them out of L1 and send them once "
+        "more. Sends about "
         "twice the pool's tokens; never more than --budget.",
         allow_abbrev=False,
     )
@@ -54,10 +55,19 @@ def add_command(commands: Commands) -> None:
     add("url", help="the engine's base URL")
     add("--metrics", metavar="URL", help="its metrics (default: URL/metrics)")
     add("--model", help="model name (default: the first that it lists)")
-    add("--budget", type=int, default=Settings.budget_tokens, metavar="TOKENS", help="prompt tokens at most (default: %(default)s)")  # fmt: skip
+    add(
+        "--budget",
+        type=int,
+        default=Settings.budget_tokens,
+        metavar="TOKENS",
+        help="prompt tokens at most (default: %(default)s)",
+    )
     add("--session-tokens", type=int, metavar="N", help="prompt tokens of one session (default: by pool and model)")
-    add("--reset", action="store_true", help="empty L1 by /reset_prefix_cache instead of by pressure (disruptive: "
-        "needs VLLM_SERVER_DEV_MODE=1)")  # fmt: skip
+    add(
+        "--reset",
+        action="store_true",
+        help="empty L1 by /reset_prefix_cache instead of by pressure (disruptive: needs VLLM_SERVER_DEV_MODE=1)",
+    )
     add("--timeout", type=float, default=180.0, metavar="SECONDS", help="for one request (default: %(default)s)")
     add("--json", action="store_true", help="findings as JSON")
     parser.set_defaults(run=_run)
@@ -102,7 +112,10 @@ def _l1(seen: Observed) -> Finding:
             "L1", Outcome.UNKNOWN, "usage has no cached tokens: start vLLM with --enable-prompt-tokens-details"
         )
     expected = (warm.prompt_tokens - 1) // seen.block_size * seen.block_size
-    said = f"an immediate repeat of {count(warm.prompt_tokens)} tokens had {count(warm.cached)} cached (at most {count(expected)})"
+    said = (
+        f"an immediate repeat of {count(warm.prompt_tokens)} tokens had {count(warm.cached)} cached "
+        f"(at most {count(expected)})"
+    )
     return Finding("L1", Outcome.PASS if warm.cached >= HALF * expected else Outcome.FAIL, said)
 
 
@@ -126,7 +139,10 @@ def _l2_01(seen: Observed) -> Finding:
     if again is None:
         return Finding("L2-01", Outcome.UNKNOWN, "hits or load bytes of the sessions sent again are unknown")
     hits, loaded, asked, number = again
-    said = f"{number} sessions sent again asked for {count(asked)} evicted tokens, {count(hits)} came back, {size(loaded)} were loaded"
+    said = (
+        f"{number} sessions sent again asked for {count(asked)} evicted tokens, {count(hits)} came "
+        f"back, {size(loaded)} were loaded"
+    )
     if not asked:
         return Finding("L2-01", Outcome.UNKNOWN, said + ": nothing was pushed out of L1")
     return Finding("L2-01", Outcome.PASS if loaded > 0 and hits >= HALF * asked else Outcome.FAIL, said)
@@ -187,7 +203,9 @@ def _l2_06(seen: Observed) -> Finding:
         return Finding("L2-06", Outcome.UNKNOWN, "stores or loads are unknown")
     cold = sum(s.cold.seconds for s in seen.sessions) / max(len(seen.sessions), 1)
     back = [s.again.seconds for s in evicted(seen) if s.again is not None]
-    ratio = f"{whole.store_bytes / whole.load_bytes:.1f} bytes stored for one loaded" if whole.load_bytes else "nothing loaded"  # fmt: skip
+    ratio = "nothing loaded"
+    if whole.load_bytes:
+        ratio = f"{whole.store_bytes / whole.load_bytes:.1f} bytes stored for one loaded"
     mean = f"; an answer took {cold:.2f} s cold, {sum(back) / len(back):.2f} s again" if back else ""
     return Finding("L2-06", Outcome.PASS if whole.load_bytes else Outcome.UNKNOWN, ratio + mean)
 

@@ -84,7 +84,8 @@ def _steps(evidence: Evidence) -> Iterator[Step]:
     yield Step(
         "what is left",
         "press sessions out of L1 and send them again (`prefixproof-engine probe`): by residue of the prompt length = "
-        "vLLM 0.27 to 0.29's kind; hits with speculation off = the draft group; an exact repeat hits and a follow-up turn "
+        "vLLM 0.27 to 0.29's kind; hits with speculation off = the draft group; an exact repeat hits "
+        "and a follow-up turn "
         "does not = re-rendering, or answers under prompt-only offload",
     )
 
@@ -153,7 +154,10 @@ def _missed(evidence: Evidence) -> Step:
         said += f"; the log says 0.0 % {sum(log.external_rates.values()):,} times and never anything else"
     reading = evidence.reading
     if reading and reading.pool_usage is not None and reading.pool_usage < 0.05 and evidence.counters.computed:
-        said += f"; {100 * reading.pool_usage:.1f} % of the pool is in use while {count(evidence.counters.computed)} tokens were computed anew"
+        said += (
+            f"; {100 * reading.pool_usage:.1f} % of the pool is in use while "
+            f"{count(evidence.counters.computed)} tokens were computed anew"
+        )
     if log and log.worst:
         worst = log.worst
         said += (
@@ -171,8 +175,12 @@ def _capacity(evidence: Evidence) -> Step:
         return Step(asked, "the tier's size is not known: give --config, or a log with the engine's start")
     if stored is not None and stored < held:
         return Step(asked, f"no: {size(stored)} were stored in {size(held)}, so nothing was ever pushed out of it")
-    return Step(asked, f"what was stored is {(stored or 0) / held:.1f} times its {size(held)}: a prefix may be gone before it "
-                "is asked for; KV events of the CPU medium would show it")  # fmt: skip
+    return Step(
+        asked,
+        f"what was stored is {(stored or 0) / held:.1f} times its {size(held)}: a prefix "
+        f"may be gone before it "
+        "is asked for; KV events of the CPU medium would show it",
+    )
 
 
 def _groups(evidence: Evidence) -> Step:
@@ -200,7 +208,8 @@ def removal(evidence: Evidence) -> str | None:
     if not evidence.write_only:
         return None
     held = evidence.launch.tier_bytes if evidence.launch else None
-    reading = evidence.reading
     freed = f"{size(held)} of host memory" if held else "its host memory"
-    del reading
-    return f"until then, without the tier nothing is slower: it frees {freed} and the bandwidth of {size(evidence.stored)} written in vain"
+    return (
+        f"until then, without the tier nothing is slower: it frees {freed} and the bandwidth of "
+        f"{size(evidence.stored)} written in vain"
+    )

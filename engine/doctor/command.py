@@ -31,7 +31,8 @@ def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "doctor",
         help="look for known traps, and for the cause when L2 stores and never loads",
-        description="Give what there is: metrics, logs, the launch, the model's config.json. Exit 1 where a trap is found.",
+        description="Give what there is: metrics, logs, the launch, the model's config.json. Exit 1 "
+        "where a trap is found.",
         allow_abbrev=False,
     )
     add = parser.add_argument
@@ -85,9 +86,9 @@ def _version(metrics: str | None) -> str | None:
     """The version a live engine tells."""
     if not metrics or "://" not in metrics:
         return None
-    with contextlib.suppress(httpx.HTTPError, ValueError, KeyError, TypeError):
-        with httpx.Client(trust_env=False, timeout=5) as client:
-            return str(client.get(httpx.URL(metrics).copy_with(path="/version", query=None)).json()["version"])
+    failures = (httpx.HTTPError, ValueError, KeyError, TypeError)
+    with contextlib.suppress(*failures), httpx.Client(trust_env=False, timeout=5) as client:
+        return str(client.get(httpx.URL(metrics).copy_with(path="/version", query=None)).json()["version"])
     return None
 
 
@@ -96,16 +97,37 @@ def _seen(evidence: Evidence) -> list[Finding]:
     found = []
     reading, log, launch = evidence.reading, evidence.log, evidence.launch
     if reading and reading.prefix_caching is False and not (launch and launch.switch("enable-prefix-caching") is False):
-        found.append(Finding("caching-off", Weight.TRAP, "the engine says that prefix caching is off: neither tier is read",
-                             "drop --no-enable-prefix-caching"))  # fmt: skip
+        found.append(
+            Finding(
+                "caching-off",
+                Weight.TRAP,
+                "the engine says that prefix caching is off: neither tier is read",
+                "drop --no-enable-prefix-caching",
+            )
+        )
     if evidence.installation and evidence.installation.changed:
-        found.append(Finding("patched", Weight.DOUBT, f"{', '.join(evidence.installation.changed)} differ from the release: "
-                             "what is said by version may not hold", "put the released files back for one run"))  # fmt: skip
+        found.append(
+            Finding(
+                "patched",
+                Weight.DOUBT,
+                f"{', '.join(evidence.installation.changed)} "
+                f"differ from the release: "
+                "what is said by version may not hold",
+                "put the released files back for one run",
+            )
+        )
     wanted = (launch.number("tensor-parallel-size") or 1) if launch else 0
     if log and log.ranks and launch and len(log.ranks) != wanted:
-        found.append(Finding("ranks", Weight.DOUBT, f"{len(log.ranks)} tensor-parallel ranks speak in the log, the launch has "
-                             f"{wanted}: a store completes when all of them have answered",
-                             "look for the worker that is missing, or for two launches in one log"))  # fmt: skip
+        found.append(
+            Finding(
+                "ranks",
+                Weight.DOUBT,
+                f"{len(log.ranks)} tensor-parallel ranks speak in "
+                f"the log, the launch has "
+                f"{wanted}: a store completes when all of them have answered",
+                "look for the worker that is missing, or for two launches in one log",
+            )
+        )
     if log and launch and log.launch and launch is not log.launch:
         found += _differing(launch, log.launch)
     return found
@@ -115,11 +137,15 @@ def _differing(given: Launch, logged: Launch) -> list[Finding]:
     """What the log says of its launch against what was given."""
     watched = ("block-size", "prefix-cache-retention-interval", "tensor-parallel-size")
     return [
-        Finding("other-launch", Weight.DOUBT, f"--{name} is {given.flags.get(name, 'unset')} as given and "
-                f"{logged.flags.get(name, 'unset')} in the log", "give the launch that made the log")
+        Finding(
+            "other-launch",
+            Weight.DOUBT,
+            f"--{name} is {given.flags.get(name, 'unset')} as given and {logged.flags.get(name, 'unset')} in the log",
+            "give the launch that made the log",
+        )
         for name in watched
         if str(given.flags.get(name)) != str(logged.flags.get(name))
-    ]  # fmt: skip
+    ]
 
 
 def _lines(evidence: Evidence, findings: list[Finding]) -> list[str]:

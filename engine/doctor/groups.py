@@ -60,9 +60,11 @@ def groups_of(config: dict[str, Any], launch: Launch) -> tuple[Group, ...]:
     if not types:
         pattern = text.get("sliding_window_pattern") or text.get("_sliding_window_pattern")
         windowed = bool(window) and text.get("use_sliding_window", True) is not False
-        types = {"sliding_attention", "full_attention"} if windowed and pattern else (
-            {"sliding_attention"} if windowed else {"full_attention"}
-        )  # fmt: skip
+        types = (
+            {"sliding_attention", "full_attention"}
+            if windowed and pattern
+            else ({"sliding_attention"} if windowed else {"full_attention"})
+        )
     found = []
     if "full_attention" in types:
         found.append(Group("full"))

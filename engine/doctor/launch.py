@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.vllm.environment import VllmError
-from engine.vllm.profile import Profile, load, names
+from engine.vllm.launch_profile import Profile, load, names
 
 NON_DEFAULT = "non-default args: "
 
@@ -128,7 +128,8 @@ def from_argument(argument: str) -> Launch:
             return from_text(Path(argument).read_text(encoding="utf-8"), argument)
         except (OSError, UnicodeDecodeError):
             raise LaunchError(
-                f"--config {argument}: neither a file nor a profile ({', '.join(names())}); a command line goes in quotes"
+                f"--config {argument}: neither a file nor a profile ({', '.join(names())}); a command "
+                f"line goes in quotes"
             ) from None
     return from_text(argument, "the command line given")
 

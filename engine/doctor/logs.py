@@ -21,7 +21,8 @@ HEAVY = 1_000.0
 DISTINCT_RATES = 1_000
 
 _STATS = re.compile(
-    r"Avg prompt throughput: ([\d.]+) tokens/s.*?KV cache usage: ([\d.]+)%(?:.*?External prefix cache hit rate: ([\d.]+)%)?"
+    r"Avg prompt throughput: ([\d.]+) tokens/s.*?KV cache usage: ([\d.]+)%(?:.*?External prefix cache "
+    r"hit rate: ([\d.]+)%)?"
 )
 _BYTES = re.compile(r"kv_offload_(store|load)_bytes\D{0,40}?(\d[\d.e+]*)")
 _OLD_BYTES = re.compile(r"(GPU_to_CPU|CPU_to_GPU)_total_bytes\D{0,8}?(\d[\d.e+]*)")
@@ -32,8 +33,17 @@ _VERSION = re.compile(r"\u2588\s+version (\d+\.\d+\S*)|LLM engine \(v(\d+\.\d+[^
 _DRAFT = re.compile(r"draft attention groups (\[[\d, ]+\]) detected")
 _GROUPS = re.compile(r"kv cache group sizes (\([\d, ]+\))")
 _WORKER = re.compile(r"\((?:Vllm)?Worker[_ ]?(?:DP\d+_)?(?:PP\d+_)?(?:TP(\d+))?[^ )]* pid=(\d+)\)")
-_TELLING = ("Avg prompt throughput", "kv_offload_", "_total_bytes", "version ", "LLM engine (v", NON_DEFAULT,
-            "draft attention groups", "kv cache group sizes", "orker")  # fmt: skip
+_TELLING = (
+    "Avg prompt throughput",
+    "kv_offload_",
+    "_total_bytes",
+    "version ",
+    "LLM engine (v",
+    NON_DEFAULT,
+    "draft attention groups",
+    "kv cache group sizes",
+    "orker",
+)
 
 
 @dataclass(frozen=True)
@@ -82,9 +92,10 @@ def rotated(path: Path) -> list[Path]:
     if not path.is_file():
         raise LaunchError(f"{path}: no such log")
     others = [
-        found for found in path.parent.glob(f"{_escaped(path.name)}[.-]*")
+        found
+        for found in path.parent.glob(f"{_escaped(path.name)}[.-]*")
         if re.fullmatch(r"[.-][\d.T-]+(?:\.gz)?", found.name[len(path.name) :])
-    ]  # fmt: skip
+    ]
     return [*sorted(others, key=lambda found: (found.stat().st_mtime, found.name)), path]
 
 
@@ -111,8 +122,9 @@ def _read(lines: Iterable[str], summary: LogSummary) -> None:
         if stats := _STATS.search(line):
             rate, usage = float(stats[1]), float(stats[2])
             at = found[0] if (found := _TIME.search(line)) else f"line {summary.lines}"
-            if stats[3] is not None and (stats[3] in summary.external_rates or
-                                         len(summary.external_rates) < DISTINCT_RATES):  # fmt: skip
+            if stats[3] is not None and (
+                stats[3] in summary.external_rates or len(summary.external_rates) < DISTINCT_RATES
+            ):
                 summary.external_rates[stats[3]] += 1
             continue
         copied = _copied(line)

@@ -47,11 +47,24 @@ def vetoing(launch: Launch, groups: Groups, version: Version) -> list[tuple[int,
         for n, group in windows:
             window = group.window or 0
             if chunk and chunk > 1 and window % chunk == 1:
-                found.append((n, group, f"{window} mod {chunk} = 1: the store keeps {(window - 1) // chunk} chunks, the "
-                              f"lookup asks for {-(-window // chunk)}"))  # fmt: skip
+                found.append(
+                    (
+                        n,
+                        group,
+                        f"{window} mod {chunk} = 1: the store keeps "
+                        f"{(window - 1) // chunk} chunks, the "
+                        f"lookup asks for {-(-window // chunk)}",
+                    )
+                )
             elif drafts_annotated(launch):
-                found.append((n, group, "the draft group drops a chunk from the boundary, and the window's tail was "
-                              "stored for the boundary before that"))  # fmt: skip
+                found.append(
+                    (
+                        n,
+                        group,
+                        "the draft group drops a chunk from the boundary, and the window's tail was "
+                        "stored for the boundary before that",
+                    )
+                )
     return found
 
 
@@ -148,19 +161,35 @@ def _sizes(launch: Launch, groups: Groups, version: Version) -> Iterator[Finding
     del version
     extra, block = launch.extra, launch.block_size
     if "block_size" in extra and "blocks_per_chunk" in extra:
-        yield Finding("chunk-twice", Weight.TRAP, "block_size and blocks_per_chunk are both given in "
-                      "kv_connector_extra_config: vLLM does not start", "give one of them")  # fmt: skip
+        yield Finding(
+            "chunk-twice",
+            Weight.TRAP,
+            "block_size and blocks_per_chunk are both given in kv_connector_extra_config: vLLM does not start",
+            "give one of them",
+        )
     chunk = extra.get("block_size")
     if isinstance(chunk, int) and block and chunk % block:
-        yield Finding("chunk-multiple", Weight.TRAP, f"an offload block of {chunk} tokens is no multiple of the pool's "
-                      f"{block}: vLLM does not start", f"{-(-chunk // block) * block}, or blocks_per_chunk")  # fmt: skip
+        yield Finding(
+            "chunk-multiple",
+            Weight.TRAP,
+            f"an offload block of {chunk} tokens is no multiple of the pool's {block}: vLLM does not start",
+            f"{-(-chunk // block) * block}, or blocks_per_chunk",
+        )
     if isinstance(chunk, int) and len(groups) > 1:
-        yield Finding("chunk-hybrid", Weight.DOUBT, "block_size in kv_connector_extra_config asserts that all groups have "
-                      "blocks of one size", "blocks_per_chunk has no such condition")  # fmt: skip
+        yield Finding(
+            "chunk-hybrid",
+            Weight.DOUBT,
+            "block_size in kv_connector_extra_config asserts that all groups have blocks of one size",
+            "blocks_per_chunk has no such condition",
+        )
     retained, unit = launch.number("prefix-cache-retention-interval"), block
     if retained and unit and retained % unit:
-        yield Finding("retention-multiple", Weight.TRAP, f"a retention interval of {retained} is no multiple of the block "
-                      f"size {unit}: vLLM does not start", f"{-(-retained // unit) * unit}")  # fmt: skip
+        yield Finding(
+            "retention-multiple",
+            Weight.TRAP,
+            f"a retention interval of {retained} is no multiple of the block size {unit}: vLLM does not start",
+            f"{-(-retained // unit) * unit}",
+        )
 
 
 def _retention(launch: Launch, groups: Groups, version: Version) -> Iterator[Finding]:
@@ -203,8 +232,13 @@ def _capacity(launch: Launch, groups: Groups, version: Version) -> Iterator[Find
     del groups, version
     held = launch.tier_bytes
     if launch.has_tier and held is not None and held < 2**30:
-        yield Finding("tier-small", Weight.DOUBT, f"the tier holds {size(held)}: smaller than what is sent between two uses "
-                      "of a prefix, it stores and never loads by plain LRU")  # fmt: skip
+        yield Finding(
+            "tier-small",
+            Weight.DOUBT,
+            f"the tier holds {size(held)}: smaller than what is "
+            f"sent between two uses "
+            "of a prefix, it stores and never loads by plain LRU",
+        )
 
 
 def _cumem(launch: Launch, groups: Groups, version: Version) -> Iterator[Finding]:
@@ -222,8 +256,13 @@ def _cumem(launch: Launch, groups: Groups, version: Version) -> Iterator[Finding
 def _hybrid_off(launch: Launch, groups: Groups, version: Version) -> Iterator[Finding]:
     del version
     if launch.switch("disable-hybrid-kv-cache-manager") and any(group.kind == "window" for group in groups):
-        yield Finding("hybrid-off", Weight.NOTE, "the hybrid KV-cache manager is off: windows are kept as full attention, "
-                      "which rules a veto of theirs out and takes more of the pool")  # fmt: skip
+        yield Finding(
+            "hybrid-off",
+            Weight.NOTE,
+            "the hybrid KV-cache manager is off: windows are kept "
+            "as full attention, "
+            "which rules a veto of theirs out and takes more of the pool",
+        )
 
 
 CHECKS: tuple[Check, ...] = (

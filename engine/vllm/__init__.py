@@ -1,1 +1,1 @@
-"""Real vLLM: launch profiles, an installation for machines without a GPU, and what is needed around a running server."""
+"""Real vLLM: launch profiles, an installation for machines without a GPU, and a server's life from start to end."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 
 from engine.vllm.environment import VllmError, find
-from engine.vllm.profile import Profile, load, names
+from engine.vllm.launch_profile import Profile, load, names
 from engine.vllm.server import START_S, VllmServer
 
 WATCH_S = 0.5

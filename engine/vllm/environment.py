@@ -47,7 +47,7 @@ class Environment:
 
     def version(self) -> str:
         """vLLM's version, as its metadata has it. Raises `VllmError` when there is none."""
-        done = subprocess.run(
+        done = subprocess.run(  # noqa: S603 - the Python of the environment that was found
             [str(self.python), "-c", _VERSION], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
         )
         if done.returncode:

@@ -11,11 +11,19 @@ TAIL_LINES = 400
 _PREFIX = re.compile(r"^(?:\([^)]*\) ?)*(?:[A-Z]+ \d\d-\d\d \d\d:\d\d:\d\d \[[^\]]*\] ?)?")
 _ERROR = re.compile(r"^(?:[A-Za-z_][\w.]*(?:Error|Exception|Exit))\b: ?(.*)$")
 _USAGE = re.compile(r"^(?:vllm serve|api_server\.py|vllm): error: (.*)$")
-_SECONDARY = re.compile(r"Engine core initialization failed|Failed core proc|WorkerProc initialization failed|see root cause", re.IGNORECASE)  # fmt: skip
+_SECONDARY = re.compile(
+    r"Engine core initialization failed|Failed core proc|WorkerProc initialization "
+    r"failed|see root cause",
+    re.IGNORECASE,
+)
 
 _KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
     (
-        re.compile(r"max seq len|larger than the (?:maximum number|available) .*KV cache|needed.*KV cache", re.IGNORECASE),
+        re.compile(
+            r"max seq len|larger than the (?:maximum number|available) .*KV cache|needed.*KV "
+            r"cache",
+            re.IGNORECASE,
+        ),
         "the pool is too small for the model length: lower --max-model-len, raise --num-gpu-blocks-override, or give "
         "more memory (VLLM_CPU_KVCACHE_SPACE on CPU, --gpu-memory-utilization on a GPU)",
     ),
@@ -25,7 +33,11 @@ _KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
         "this version of vLLM does not take that flag",
     ),
     (
-        re.compile(r"does not appear to have a file named|is not a valid model identifier|couldn't connect|LocalEntryNotFound|not found.*config\.json", re.IGNORECASE),
+        re.compile(
+            r"does not appear to have a file named|is not a valid model identifier|couldn't "
+            r"connect|LocalEntryNotFound|not found.*config\.json",
+            re.IGNORECASE,
+        ),
         "the model is not there: name a folder or a model that can be fetched",
     ),
     (re.compile(r"out of memory|Cannot allocate memory", re.IGNORECASE), "there is not enough memory"),
@@ -33,7 +45,7 @@ _KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
         re.compile(r"only supported on CUDA-alike", re.IGNORECASE),
         "vLLM's own offload tier needs a GPU: the cpu-l2 profile has one that does not",
     ),
-)  # fmt: skip
+)
 
 
 def why_it_ended(log: Path) -> str:

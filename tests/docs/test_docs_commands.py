@@ -23,6 +23,11 @@ pytestmark = pytest.mark.xdist_group("docs_commands")  # its fixture is made onc
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 OWN_COMMANDS = (
     ("engine", "serve"),
+    ("engine", "serve", "--backend", "vllm"),
+    ("engine", "inspect"),
+    ("engine", "probe"),
+    ("engine", "doctor"),
+    ("engine.vllm.install",),
     ("reference_gateway",),
     ("conformance.matrix",),
     ("conformance.aa",),
@@ -64,8 +69,8 @@ def test_an_option_of_a_document_exists(document: Path, known: set[str]) -> None
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name)
 def test_a_make_target_of_a_document_exists(document: Path) -> None:
-    targets = set(re.findall(r"^([a-z]+):.*##", read("Makefile"), re.MULTILINE))
-    named = set(re.findall(r"(?:`|^|\$ )make ([a-z]+)", read(document), re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):.*##", read("Makefile"), re.MULTILINE))
+    named = set(re.findall(r"(?:`|^|\$ )make ([a-z-]+)", read(document), re.MULTILINE))
     assert named - targets == set()
 
 

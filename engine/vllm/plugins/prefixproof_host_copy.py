@@ -117,6 +117,8 @@ class HostCopyWorker(OffloadingWorker):
 class HostCopyOffloadingSpec(CPUOffloadingSpec):
     """vLLM's specification of a host tier, with copies that need no GPU."""
 
+    _worker: Any
+
     def get_worker(self, kv_caches: Any) -> Any:
         """The worker of this process, made at the first call."""
         if not self._worker:

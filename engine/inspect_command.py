@@ -63,8 +63,13 @@ def _read(sources: Sequence[str]) -> Reading:
 def as_text(reading: Reading, counters: Counters, span: str) -> str:
     """What a person wants to know, a line a subject."""
     rows = [("engine", _engine(reading)), ("pool (L1)", _pool(reading)), ("counted", span)]
-    rows.append(("L1", f"{count(counters.l1_hits)} of {count(counters.l1_queries, 'tokens')} looked up were hits "
-                       f"({share(counters.l1_hits, counters.l1_queries)})"))  # fmt: skip
+    rows.append(
+        (
+            "L1",
+            f"{count(counters.l1_hits)} of {count(counters.l1_queries, 'tokens')} looked up were hits "
+            f"({share(counters.l1_hits, counters.l1_queries)})",
+        )
+    )
     if reading.has_tier:
         rows += _tier(counters, reading)
     else:
@@ -128,14 +133,22 @@ def _tier(counters: Counters, reading: Reading) -> list[tuple[str, str]]:
     rows = [
         ("L2 stored", f"{size(counters.store_bytes)} in {count(counters.stores, 'copies')}"),
         ("L2 loaded", f"{size(counters.load_bytes)} in {count(counters.loads, 'copies')}"),
-        ("L2 hits", f"{count(counters.l2_hits)} of {count(counters.l2_queries, 'tokens')} looked up "
-                    f"({share(counters.l2_hits, counters.l2_queries)}); lookups: {count(counters.lookups)}"),
-    ]  # fmt: skip
+        (
+            "L2 hits",
+            f"{count(counters.l2_hits)} of {count(counters.l2_queries, 'tokens')} looked up "
+            f"({share(counters.l2_hits, counters.l2_queries)}); lookups: {count(counters.lookups)}",
+        ),
+    ]
     if reading.pinned:
         rows.append(("L2 pinned", f"{100 * reading.pinned:.1f} % by copies in flight"))
     if counters.allocation_failures or counters.stores_skipped:
-        rows.append(("L2 refused", f"{count(counters.allocation_failures)} stores for want of room, "
-                                   f"{count(counters.stores_skipped)} below the reuse threshold"))  # fmt: skip
+        rows.append(
+            (
+                "L2 refused",
+                f"{count(counters.allocation_failures)} stores for want of room, "
+                f"{count(counters.stores_skipped)} below the reuse threshold",
+            )
+        )
     rows.append(("L2 is", verdict(counters)))
     return rows
 
