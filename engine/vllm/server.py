@@ -17,8 +17,8 @@ import httpx
 from engine.embedded.server import PortError, listen
 from engine.vllm.environment import PLUGINS, READY, Environment, VllmError, models_folder
 from engine.vllm.failure import why_it_ended
-from engine.vllm.processes import die_with_parent, end_session
 from engine.vllm.launch_profile import Profile
+from engine.vllm.processes import die_with_parent, end_session
 
 Say = Callable[[str], None]
 
@@ -77,6 +77,7 @@ class VllmServer:
         ]
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as output:
+            begin = output.tell()
             self._process = subprocess.Popen(  # noqa: S603 - vLLM, from a profile of the user's choice
                 command,
                 stdin=subprocess.DEVNULL,
@@ -87,7 +88,7 @@ class VllmServer:
                 preexec_fn=die_with_parent,
             )
         try:
-            self._wait(say, timeout_s)
+            self._wait(say, timeout_s, begin)
         except BaseException:
             self.stop()
             raise
@@ -121,20 +122,19 @@ class VllmServer:
         quiet = _QUIET if self.profile.tiny_kind else {}
         return {**kept, **_ALWAYS, **quiet, **own, "PYTHONPATH": os.pathsep.join(paths)}
 
-    def _wait(self, say: Say, timeout_s: float) -> None:
+    def _wait(self, say: Say, timeout_s: float, begin: int) -> None:
         begun = time.monotonic()
         said_at, stage = begun, "importing"
         with httpx.Client(trust_env=False, timeout=5) as client, self.log.open("rb") as log:
-            log.seek(0, os.SEEK_END)
+            log.seek(begin)
             while (code := self._started.poll()) is None:
+                answers = self._answers(client)
                 for line in log.readlines():
                     if (new := _stage(line.decode(errors="replace"))) and new != stage:
-                        stage = new
-                        say(f"{stage} ({time.monotonic() - begun:.0f} s)")
-                        said_at = time.monotonic()
-                with contextlib.suppress(httpx.HTTPError):
-                    if client.get(f"{self.url}/health").is_success:
-                        return
+                        stage, said_at = new, time.monotonic()
+                        say(f"{stage} ({said_at - begun:.0f} s)")
+                if answers:
+                    return
                 now = time.monotonic()
                 if now - begun > timeout_s:
                     raise VllmError(f"vLLM does not answer after {timeout_s:.0f} s ({stage}); its log: {self.log}")
@@ -143,6 +143,11 @@ class VllmServer:
                     said_at = now
                 time.sleep(POLL_S)
         raise VllmError(f"vLLM ended at start ({code}): {self.why()}. Its log: {self.log}")
+
+    def _answers(self, client: httpx.Client) -> bool:
+        with contextlib.suppress(httpx.HTTPError):
+            return client.get(f"{self.url}/health").is_success
+        return False
 
 
 @contextmanager

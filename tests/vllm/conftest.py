@@ -1,0 +1,9 @@
+"""These tests start real vLLM. `make test-vllm` collects them; plain `pytest tests` does not, since it never needs vLLM."""
+
+from __future__ import annotations
+
+import os
+
+WANTED = bool(os.environ.get("PREFIXPROOF_TEST_VLLM"))
+
+collect_ignore_glob = [] if WANTED else ["test_*.py"]
