@@ -48,7 +48,8 @@ _GAUGES = {
 _FLAT = {"load": "vllm:kv_offload_load", "store": "vllm:kv_offload_store"}
 _DIRECTION = {"load": "CPU_to_GPU", "store": "GPU_to_CPU"}
 _OLD_BYTES, _OLD_SIZE = "vllm:kv_offload_total_bytes", "vllm:kv_offload_size_count"
-_TIER_FAMILIES = (*(f"{name}_bytes" for name in _FLAT.values()), _OLD_BYTES, "vllm:kv_offload_size")
+_FLAT_AGE = ("vllm:kv_offload_stores_skipped", "vllm:kv_offload_lookup_sync_delay_seconds")
+_TIER_FAMILIES = (*(f"{name}_bytes" for name in _FLAT.values()), _OLD_BYTES, "vllm:kv_offload_size", *_FLAT_AGE)
 _INFO = "vllm:cache_config_info"
 
 
@@ -200,11 +201,11 @@ def _transfers(scrape: Scrape, replica: Replica, direction: str) -> tuple[float 
             scrape.value(f"{flat}_bytes", replica) or 0.0,
             scrape.value(f"{flat}_size_count", replica) or (0.0 if scrape.is_declared(f"{flat}_size") else None),
         )
-    other = _FLAT["store" if direction == "load" else "load"]
     if not scrape.is_declared(_OLD_BYTES):
         # The embedded engine, and scrapes that a filter passed, declare a flat series with its first sample: beside
-        # the other direction's, a missing one has not counted.
-        return (0.0, None) if scrape.is_declared(f"{other}_bytes") else (None, None)
+        # others of its age, a missing one has not counted.
+        beside = (*_FLAT_AGE, *(f"{name}_bytes" for name in _FLAT.values()))
+        return (0.0, None) if any(map(scrape.is_declared, beside)) else (None, None)
     return (
         scrape.value(_OLD_BYTES, replica, transfer_type=old) or 0.0,
         scrape.value(_OLD_SIZE, replica, transfer_type=old),

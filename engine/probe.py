@@ -104,7 +104,9 @@ class Probe:
         for number, session in enumerate(seen.sessions):
             session.follow_up = number == 1
             self._again(session, seen)
-        seen.whole = between(before, self._read())
+        after = self._read()
+        seen.has_tier = after.has_tier  # some engines show a tier's series with its first copy only
+        seen.whole = between(before, after)
         return seen
 
     def _session_tokens(self, pool: int, block: int) -> int:

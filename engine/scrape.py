@@ -7,6 +7,7 @@ first transfer.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,13 +104,13 @@ def fetch(source: str, *, timeout_s: float = TIMEOUT_S) -> Scrape:
             raise MetricsError(f"{source}: {error.strerror or error}") from None
         except UnicodeDecodeError:
             raise MetricsError(f"{source}: no text: save what the engine's /metrics answers") from None
+    shown = re.sub(r"//[^/@]*@", "//", source.partition("?")[0])
     try:
         url = httpx.URL(source)
-        shown = str(url.copy_with(username=None, password=None, query=None))
         with httpx.Client(trust_env=False, timeout=timeout_s, follow_redirects=True) as client:
             answer = client.get(url.copy_with(path="/metrics") if url.path in ("", "/") else url)
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-        raise MetricsError(f"{source.partition('?')[0]} does not answer ({type(error).__name__})") from None
+        raise MetricsError(f"{shown} does not answer ({type(error).__name__})") from None
     if answer.status_code != httpx.codes.OK:
         raise MetricsError(f"{shown} answers {answer.status_code}: name the engine's own /metrics")
     if len(answer.content) > MAX_BYTES:

@@ -9,7 +9,7 @@ from pathlib import Path
 TAIL_LINES = 400
 
 _PREFIX = re.compile(r"^(?:\([^)]*\) ?)*(?:[A-Z]+ \d\d-\d\d \d\d:\d\d:\d\d \[[^\]]*\] ?)?")
-_ERROR = re.compile(r"^(?:[A-Za-z_][\w.]*(?:Error|Exception|Exit))\b: ?(.*)$")
+_ERROR = re.compile(r"^(?:[\w.]*(?:Error|Exception|Exit))\b: ?(.*)$")
 _USAGE = re.compile(r"^(?:vllm serve|api_server\.py|vllm): error: (.*)$")
 _SECONDARY = re.compile(
     r"Engine core initialization failed|Failed core proc|WorkerProc initialization "
