@@ -37,7 +37,7 @@ def vetoing(launch: Launch, groups: Groups, version: Version) -> list[tuple[int,
     """Groups that can find nothing, so that all groups get nothing: number, group and why."""
     chunk = launch.chunk_tokens
     windows = [(n, group) for n, group in enumerate(groups) if group.kind == "window" and group.window]
-    if not launch.has_tier or not windows:
+    if not launch.has_tier or not windows or launch.switch("disable-hybrid-kv-cache-manager"):
         return []
     retained = launch.number("prefix-cache-retention-interval")
     if retained and chunk and retained <= chunk:

@@ -118,7 +118,9 @@ def test_what_one_server_does_not_know_is_unknown_of_all() -> None:
 def test_half_a_scrape_says_what_is_unknown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "half.txt"
     lines = (SCRAPES / "vllm-0.32.0-tier-loaded.txt").read_text().splitlines()
-    file.write_text(text(*(line for line in lines if "external_prefix" not in line and "prefix_cache_hits" not in line)))
+    file.write_text(
+        text(*(line for line in lines if "external_prefix" not in line and "prefix_cache_hits" not in line))
+    )
     held = read(fetch(str(file))).counters
     assert {"l1_hits", "l2_hits", "l2_queries"} <= set(held.unknown)
     assert held.reads_back is None

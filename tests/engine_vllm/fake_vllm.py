@@ -7,18 +7,20 @@ from pathlib import Path
 
 from engine.vllm.environment import Environment
 
-_PROGRAM = '''#!{python}
+_PROGRAM = """#!{python}
 import http.server, os, signal, subprocess, sys, time
 
 mode = os.environ.get("FAKE_VLLM", "")
 words = sys.argv[1:]
 host, port = (words[words.index(flag) + 1] for flag in ("--host", "--port"))
-print("(APIServer pid=1) INFO 01-01 00:00:00 [core.py:1] Initializing a V1 LLM engine (v0.32.0) with config", flush=True)
+print("(APIServer pid=1) INFO 01-01 00:00:00 [core.py:1] Initializing a V1 LLM engine (v0.32.0) with "
+    "config", flush=True)
 print("arguments", words, "path", os.environ["PYTHONPATH"], "extra", os.environ.get("EXTRA"), flush=True)
 if mode.startswith("die:"):
     print("Traceback (most recent call last):", flush=True)
     print(mode[4:], flush=True)
-    print("RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {{}}", flush=True)
+    print("RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): "
+        "{{}}", flush=True)
     sys.exit(1)
 if mode == "silent":
     time.sleep(600)
@@ -40,7 +42,7 @@ class Health(http.server.BaseHTTPRequestHandler):
         pass
 
 http.server.HTTPServer((host, int(port)), Health).serve_forever()
-'''
+"""
 
 
 def make(folder: Path) -> Environment:

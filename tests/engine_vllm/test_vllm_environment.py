@@ -79,7 +79,9 @@ def test_a_wheels_folder_that_is_none(tmp_path: Path, monkeypatch: pytest.Monkey
     assert not list(tmp_path.glob("env-*"))
 
 
-def test_another_python_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_python_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     other = tmp_path / "python"
     other.write_text("#!/bin/sh\necho 3 13\n")
     other.chmod(0o755)

@@ -68,7 +68,8 @@ def test_what_does_not_end_when_asked_is_killed(tmp_path: Path, monkeypatch: pyt
     ("line", "says"),
     [
         (
-            "ValueError: To serve at least one request with the models's max seq len (65536), (1.0 GiB KV cache is needed",
+            "ValueError: To serve at least one request with the models's max seq len (65536), (1.0 GiB "
+            "KV cache is needed",
             "the pool is too small for the model length: lower --max-model-len",
         ),
         ("vllm serve: error: unrecognized arguments: --no-such", "this version of vLLM does not take that flag"),

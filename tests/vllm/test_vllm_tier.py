@@ -27,7 +27,11 @@ def ask(url: str, text: str, tokens: int = 24) -> tuple[str, int, int]:
     with httpx.Client(trust_env=False, timeout=120) as client:
         held = client.post(f"{url}/v1/chat/completions", json=body).raise_for_status().json()
     usage = held["usage"]
-    return held["choices"][0]["message"]["content"], usage["prompt_tokens"], usage["prompt_tokens_details"]["cached_tokens"]
+    return (
+        held["choices"][0]["message"]["content"],
+        usage["prompt_tokens"],
+        usage["prompt_tokens_details"]["cached_tokens"],
+    )
 
 
 def test_what_was_pushed_out_comes_back_as_the_formula_says(folder: Path) -> None:
