@@ -40,6 +40,7 @@ NEEDED_MB = 4_500
 """Free disk an installation asks for: it takes about 2.6 GB, and as much as the wheels while it is under way."""
 
 _COLLECTED = re.compile(r"^(?:Collecting|Requirement already satisfied:|Processing) ")
+_MADE = re.compile(r"\S+: [\d.]+ MB")
 _ALIAS_RECORD = "made by prefixproof\n"
 
 
@@ -136,7 +137,10 @@ def _make_environment(folder: Path, say: Say, wheels: Path | None, python: str |
 def _make_models(environment: Environment, models: Path, say: Say) -> None:
     say("making tiny models")
     shutil.rmtree(models, ignore_errors=True)
-    _run([str(environment.python), "-P", str(MODELS_SCRIPT), str(models)], progress=lambda line: say(f"  {line}"))
+    _run(
+        [str(environment.python), "-P", str(MODELS_SCRIPT), str(models)],
+        progress=lambda line: say(f"  {line}") if _MADE.fullmatch(line) else None,
+    )
     (models / READY).touch()
 
 

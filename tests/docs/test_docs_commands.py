@@ -35,7 +35,8 @@ OWN_COMMANDS = (
 )
 RUN_TARGETS = "tests/targets/run_targets.py"
 OF_OTHERS = {
-    "--enable-prompt-tokens-details",  # vLLM
+    *("--enable-prompt-tokens-details", "--chat-template", "--kv-transfer-config", "--no-kv-transfer-config"),  # vLLM
+    *("--no-speculative-config", "--prefix-cache-retention-interval"),  # vLLM
     "--snapshot-update",  # syrupy
     "--config",  # LiteLLM too
 }

@@ -1,4 +1,4 @@
-"""A log like the incident's: stores all day, no load, a hit rate of 0.0 % and never anything else, in vLLM's own lines."""
+"""A log like the incident's, in vLLM's own lines: stores all day, no load, a hit rate of 0.0 % and never another."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ GOOD = "vllm serve m --block-size 32 --enable-prompt-tokens-details"
 TIER = json.dumps(
     {"kv_connector": "OffloadingConnector", "kv_connector_extra_config": {"cpu_bytes_to_use": 960_000_000_000}}
 )
+BOTH = ["sliding_attention", "full_attention"]
 WITH_TIER = f"{GOOD} --kv-transfer-config {shlex.quote(TIER)}"
 MTP = f"--speculative-config {shlex.quote(json.dumps({'method': 'mtp', 'num_speculative_tokens': 1}))}"
 EAGLE = f"--speculative-config {shlex.quote(json.dumps({'method': 'eagle', 'model': 'd'}))}"
@@ -132,10 +133,10 @@ def test_the_incidents_versions() -> None:
     ("config", "text", "expected"),
     [
         (PLAIN, GOOD, (FULL,)),
-        ({"model_type": "cohere2", "sliding_window": 4_096, "layer_types": ["sliding_attention", "full_attention"]}, GOOD,
+        ({"model_type": "cohere2", "sliding_window": 4_096, "layer_types": BOTH}, GOOD,
          (FULL, Group("window", 4_097))),
         ({"model_type": "gemma3", "text_config": {"model_type": "gemma3_text", "sliding_window": 1_024,
-          "layer_types": ["sliding_attention", "full_attention"]}}, GOOD, (FULL, Group("window", 1_024))),
+          "layer_types": BOTH}}, GOOD, (FULL, Group("window", 1_024))),
         ({"model_type": "gemma3_text", "sliding_window": 512, "sliding_window_pattern": 6}, GOOD,
          (FULL, Group("window", 512))),
         ({"model_type": "mistral", "sliding_window": 4_096}, GOOD, (Group("window", 4_096),)),

@@ -16,7 +16,7 @@ from engine.embedded import EngineConfig, create_app
 
 @contextmanager
 def engine(**sizes: Any) -> Iterator[str]:
-    config = EngineConfig(**({"model": "m", "block_size": 16, "num_blocks": 401, "max_model_len": 4_000} | sizes))
+    config = EngineConfig(model="m", block_size=16, num_blocks=401, max_model_len=4_000, **sizes)
     with serve(create_app(config)) as served:
         yield served.url
 

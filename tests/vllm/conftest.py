@@ -1,4 +1,4 @@
-"""These tests start real vLLM. `make test-vllm` collects them; plain `pytest tests` does not, since it never needs vLLM."""
+"""These tests start real vLLM: `make test-vllm` collects them, plain `pytest tests` never needs vLLM."""
 
 from __future__ import annotations
 
