@@ -82,14 +82,18 @@ def as_text(reading: Reading, counters: Counters, span: str) -> str:
     return table(rows)
 
 
-def verdict(counters: Counters) -> str:
+def verdict(counters: Counters, reading: Reading) -> str:
     """One line on whether the host tier is read back."""
+    turned = reading.turned_over(counters)
+    if counters.write_only and turned is not None and turned < 1:
+        return f"stored and not loaded yet, which is no fault: what was computed fills {100 * turned:.0f} % of L1 once"
     if counters.write_only:
         return (
             "WRITE-ONLY: stores and never loads"
             + ("; it was never asked" if counters.lookups == 0 else "")
             + (" and L1 never missed" if counters.l2_queries == 0 else "")
-            + ". `prefixproof-engine doctor` looks for the cause"
+            + (f", while L1 was filled {turned:.1f} times" if turned is not None else "")
+            + ". Unless no prompt ever came back: `prefixproof-engine doctor` looks for the cause, `probe` tries"
         )
     if counters.write_only is None or counters.reads_back is None:
         return "cannot be told: bytes or hits are unknown"
@@ -105,7 +109,7 @@ def as_json(reading: Reading, counters: Counters) -> dict[str, Any]:
     held = asdict(reading)
     held["counters"] = asdict(counters)
     held["replicas"] = [str(replica) for replica in reading.replicas]
-    held["verdict"] = verdict(counters) if reading.has_tier else None
+    held["verdict"] = verdict(counters, reading) if reading.has_tier else None
     return held
 
 
@@ -149,7 +153,7 @@ def _tier(counters: Counters, reading: Reading) -> list[tuple[str, str]]:
                 f"{count(counters.stores_skipped)} below the reuse threshold",
             )
         )
-    rows.append(("L2 is", verdict(counters)))
+    rows.append(("L2 is", verdict(counters, reading)))
     return rows
 
 

@@ -124,6 +124,18 @@ class Reading:
     num_blocks: int | None = None  # of one replica
     prefix_caching: bool | None = None
 
+    @property
+    def pool_tokens(self) -> int | None:
+        """Tokens that L1 of all replicas holds; less in hybrid models, whose groups share the blocks."""
+        if self.block_size is None or self.num_blocks is None:
+            return None
+        return self.block_size * self.num_blocks * len(self.replicas)
+
+    def turned_over(self, counters: Counters) -> float | None:
+        """How often L1 was filled anew by what was computed: below 1 nothing need have left it. None is unknown."""
+        computed = counters.computed if counters.computed is not None else counters.prompt_tokens
+        return None if computed is None or not self.pool_tokens else computed / self.pool_tokens
+
 
 def read(scrape: Scrape, replica: Replica | None = None) -> Reading:
     """One replica of a scrape, or all of them together."""

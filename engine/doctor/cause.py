@@ -14,6 +14,9 @@ from engine.doctor.traps import RETENTION, vetoing
 from engine.metrics import Counters, Reading
 from engine.wording import count, size
 
+FEW_LINES = 30
+"""Intervals with stores (10 s each) below which a log says nothing of loads."""
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -53,6 +56,20 @@ class Evidence:
     @property
     def write_only(self) -> bool:
         return bool(self.stored) and self.loaded == 0
+
+    @property
+    def too_early(self) -> str | None:
+        """Why a tier without loads need not mean anything yet, or None where it does."""
+        turned = self.reading.turned_over(self.counters) if self.reading else None
+        if turned is not None:
+            return (
+                f"what was computed fills {100 * turned:.0f} % of L1 once: nothing had to leave it"
+                if turned < 1
+                else None
+            )
+        if self.reading is None and self.log is not None and self.log.store_lines < FEW_LINES:
+            return f"the log tells of {self.log.store_lines} intervals with stores only"
+        return None
 
 
 @dataclass(frozen=True)

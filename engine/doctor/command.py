@@ -56,7 +56,8 @@ def _run(arguments: argparse.Namespace) -> int:
         sys.stdout.write(json.dumps(_as_json(evidence, findings), indent=1, default=str) + "\n")
     else:
         sys.stdout.write("\n".join(_lines(evidence, findings)) + "\n")
-    return 1 if evidence.write_only or any(f.weight is Weight.TRAP for f in findings) else 0
+    never_read = evidence.write_only and evidence.too_early is None
+    return 1 if never_read or any(f.weight is Weight.TRAP for f in findings) else 0
 
 
 def _gather(arguments: argparse.Namespace) -> tuple[Evidence, list[Finding]]:
@@ -162,7 +163,13 @@ def _lines(evidence: Evidence, findings: list[Finding]) -> list[str]:
     if not findings:
         lines.append("no known trap in what was given")
     if evidence.write_only:
-        lines += ["", "the tier stores and never loads:"]
+        early = evidence.too_early
+        lines += [
+            "",
+            f"the tier stores and has not loaded yet, which may be no fault: {early}"
+            if early
+            else "the tier stores and never loads, unless no prompt ever came back:",
+        ]
         lines += [f"  {n}. {step.asked} {step.found}" for n, step in enumerate(walk(evidence))]
         if (freed := removal(evidence)) is not None:
             lines.append(f"  {freed}")
@@ -190,5 +197,6 @@ def _as_json(evidence: Evidence, findings: list[Finding]) -> dict[str, Any]:
         "counters": asdict(reading.counters) if reading else None,
         "log": dict(lines_of(evidence.log)) if evidence.log else None,
         "write_only": evidence.write_only,
+        "too_early": evidence.too_early,
         "steps": [asdict(step) for step in walk(evidence)] if evidence.write_only else [],
     }

@@ -98,7 +98,10 @@ anthropic_messages_exclude_cache = true
 TOML
 "$python" -m reference_gateway --config "$report/channels.toml" --port "$port" > "$report/gateway.txt" 2>&1 &
 gateway=$!
-sleep 3
+for _ in $(seq 100); do
+    (exec 3<> "/dev/tcp/127.0.0.1/$port") 2>/dev/null && break
+    sleep 0.1
+done
 step suite "$python" -m conformance.cli --target "http://127.0.0.1:$port" --model "$model" --engine "$url" \
     --upstream-listen "$listen" --report "$report/suite"
 

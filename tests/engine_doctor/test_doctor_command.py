@@ -53,7 +53,7 @@ def test_the_incidents_log_gives_the_incidents_table(tmp_path: Path, capsys: pyt
         "TRAP   group-veto: with speculation, vLLM 0.25 and 0.26 take every group for a draft group",
         "vllm-project/vllm 47890, 47891, 48911",
         "doubt  cumem",
-        "the tier stores and never loads:",
+        "the tier stores and never loads, unless no prompt ever came back:",
         "1. does it store? yes, 22.5 GB",
         "2. is it asked? yes: 3,802 lookups",
         "at 08-17 09:25:22 the pool was 0.5 % used while 34,844 prompt tokens/s were computed and 20.6 GB stored",
@@ -99,7 +99,8 @@ def test_a_log_that_was_read_back_has_no_verdict(tmp_path: Path, capsys: pytest.
     said = doctor(capsys, "--log", str(log))[1]
     assert "kv_offload_load_bytes           logged 1 times" in said
     assert "0.0 % 10 times, anything else 1 times" in said
-    assert "stores and never loads:" not in said
+    assert "unless no prompt ever came back" not in said
+    assert "may be no fault" not in said
 
 
 def test_the_labelled_bytes_of_older_logs_are_read(tmp_path: Path) -> None:
@@ -169,6 +170,29 @@ def test_a_tier_that_is_read_back_is_not_accused(capsys: pytest.CaptureFixture[s
     code, said = doctor(capsys, "--metrics", str(SCRAPES / "vllm-0.32.0-tier-loaded.txt"))
     assert (code, "never loads" in said) == (0, False)
     assert "no known trap in what was given" in said
+
+
+def test_a_tier_that_nothing_was_pushed_into_yet_is_not_accused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    metrics = tmp_path / "metrics.txt"
+    pool = 'vllm:cache_config_info{block_size="256",enable_prefix_caching="True",engine="0",num_gpu_blocks="10000"} 1.0'
+    metrics.write_text(f"{WRITE_ONLY}# TYPE vllm:cache_config_info gauge\n{pool}\n")
+    code, said = doctor(capsys, "--metrics", str(metrics))
+    assert code == 0
+    assert "the tier stores and has not loaded yet, which may be no fault: what was computed fills 35 % of L1" in said
+    assert cli.main(["inspect", str(metrics)]) == 0
+    assert "stored and not loaded yet, which is no fault" in capsys.readouterr().out
+    metrics.write_text(metrics.read_text().replace("10000", "1000"))
+    assert doctor(capsys, "--metrics", str(metrics))[0] == 1
+
+
+def test_a_short_log_says_nothing_of_loads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "vllm.log"
+    log.write_text("".join(f"{line}\n" for line in incident_log.lines(8, 8) if line != incident_log.LAUNCH))
+    code, said = doctor(capsys, "--log", str(log))
+    assert code == 0
+    assert "the log tells of 8 intervals with stores only" in said
 
 
 def installation(folder: Path, *, patched: bool) -> Path:

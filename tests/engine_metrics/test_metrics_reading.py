@@ -54,7 +54,9 @@ def test_a_tier_that_was_read_back() -> None:
     assert (held.store_bytes, held.load_bytes) == (1_769_472, 172_032), "once, though two families count them"
     assert (held.stores, held.loads, held.lookups) == (6, 1, 8)
     assert (held.l2_hits, held.l2_queries, held.from_l2) == (672, 7_709, 672)
-    assert (held.load_bytes, held.l2_hits) == (256 * 672, 672), "two layers, one head of 32 keys and values of two bytes"
+    assert (held.load_bytes, held.l2_hits) == (256 * 672, 672), (
+        "two layers, one head of 32 keys and values of two bytes"
+    )
     assert (held.reads_back, held.write_only) == (True, False)
     assert reading.pinned == 0
 
@@ -188,6 +190,14 @@ def test_inspect_says_what_a_person_wants_to_know(capsys: pytest.CaptureFixture[
     ):
         assert line in said
     assert "unknown" not in said
+
+
+def test_inspect_names_a_tier_that_is_never_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "scrape.txt"
+    loaded = (SCRAPES / "vllm-0.32.0-tier-loaded.txt").read_text()
+    file.write_text(loaded.replace("} 172032.0", "} 0.0").replace("} 672.0", "} 0.0"))
+    assert cli.main(["inspect", str(file)]) == 0
+    assert "L2 is      WRITE-ONLY: stores and never loads, while L1 was filled 1.1 times" in capsys.readouterr().out
 
 
 def test_inspect_as_json_holds_every_counter(capsys: pytest.CaptureFixture[str]) -> None:
