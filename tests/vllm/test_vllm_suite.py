@@ -45,6 +45,15 @@ def test_with_a_recorder_a_forwarded_attribution_block_is_found_though_vllm_drop
     assert judged.status("PIN-01") == {"pass"}, "vLLM 0.32 and later drop the block themselves: no count is pinned"
 
 
+def test_without_a_recorder_counts_do_not_accuse_a_gateway_that_forwards_it(server: VllmServer, tmp_path: Path) -> None:
+    words = ("--model", ALIAS, "--entry", "messages", "--rules", "PFX-02", "--engine", server.url)
+    with gateway(server.url, MODEL, fault="keep-billing-header") as url:
+        judged = suite(url, tmp_path, *words)
+    [verdict] = [v for v in judged.report["verdicts"] if v["rule"] == "PFX-02"]
+    assert verdict["status"] in ("pass", "inconclusive"), judged.output
+    assert "drop" in verdict["reason"], "who keeps the block out is not seen: vLLM 0.32 and later drop it themselves"
+
+
 def test_vllms_own_endpoints_as_a_target(server: VllmServer, tmp_path: Path) -> None:
     """docs/targets/vllm.md: `message_start` names the whole prompt, the end takes the cached part out of it."""
     judged = suite(server.url, tmp_path, "--model", MODEL)

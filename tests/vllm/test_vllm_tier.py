@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -78,7 +81,6 @@ def test_slow_copies_hold_up_and_break_nothing_and_a_killed_engine_leaves_nothin
     with vllm("cpu-l2", folder, f"{EXTRA}.host_copy_load_delay_s", "10") as server:
         found = probe(server.url)
         assert outcomes(found, RULES) == ["pass"] * len(RULES), found
-        pid = server.pid
         failed = threading.Event()
 
         def long_answer() -> None:
@@ -90,7 +92,18 @@ def test_slow_copies_hold_up_and_break_nothing_and_a_killed_engine_leaves_nothin
         asking = threading.Thread(target=long_answer)
         asking.start()
         assert not failed.wait(2)
-        server.stop(grace_s=0)
+        os.kill(server.pid, signal.SIGKILL)
         asking.join(60)
         assert failed.is_set(), "a request to a killed engine must end"
-    assert session_members(pid) == []
+        server.stop()
+    assert session_members(server.pid) == []
+
+
+def test_a_pool_that_is_too_full_for_all_of_them_serves_all_of_them(folder: Path) -> None:
+    """Twelve requests of some 2,000 tokens in a pool of 6,400, all at once."""
+    with vllm("cpu-l2", folder) as server, ThreadPoolExecutor(12) as pool:
+        texts = [f"{n} " + "every block is kept until pressure evicts it " * 200 for n in range(12)]
+        answers = list(pool.map(lambda text: ask(server.url, text, 40), texts))
+        again = [ask(server.url, text, 40) for text in texts[:3]]
+    assert sum(prompt for _, prompt, _ in answers) > 3 * 6_400
+    assert [text for text, _, _ in again] == [text for text, _, _ in answers[:3]]
