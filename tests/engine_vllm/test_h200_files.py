@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -105,19 +106,17 @@ def test_the_compose_service_is_the_profile() -> None:
     """Flag for flag: variables of the compose file stand at their defaults."""
     shown = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", COMPOSE.partition("command:\n")[2])
     words = [line.strip().removeprefix("- ").strip("'") for line in shown.splitlines() if line.strip()]
-    held: dict[str, object] = {}
+    held: dict[str, Any] = {}
     for word in words[1:]:
         name, equals, value = word.removeprefix("--").partition("=")
         if word.startswith("--"):
-            held[name] = value if equals else []
+            held[name] = json.loads(value) if value.startswith("{") else value if equals else []
         else:
-            last = next(reversed(held))
-            held[last] = [*(held[last] if isinstance(held[last], list) else []), word]
-    expected: dict[str, object] = {"host": "0.0.0.0", "port": "8000"}  # noqa: S104 - inside the container
-    for name, value in load("h200-deepseek-v4-flash").flags.items():
-        if isinstance(value, bool):
-            expected[name if value else f"no-{name}"] = []
+            held[next(reversed(held))].append(word)
+    expected: dict[str, Any] = {"host": "0.0.0.0", "port": "8000"}  # noqa: S104 - inside the container
+    for flag, setting in load("h200-deepseek-v4-flash").flags.items():
+        if isinstance(setting, bool):
+            expected[flag if setting else f"no-{flag}"] = []
         else:
-            expected[name] = value if isinstance(value, list | dict) else str(value)
-    parsed = {name: json.loads(v) if isinstance(v, str) and v.startswith("{") else v for name, v in held.items()}
-    assert parsed == expected
+            expected[flag] = setting if isinstance(setting, list | dict) else str(setting)
+    assert held == expected
