@@ -51,15 +51,22 @@ class BlockPool:
             found.append(holder if isinstance(holder, int) else next(iter(holder)))
         return found
 
+    def holder(self, key: bytes) -> int | None:
+        """The block that holds `key`, the first registered of several; None if none does."""
+        found = self._holders.get(key)
+        return found if found is None or isinstance(found, int) else next(iter(found))
+
     def num_unreferenced(self, blocks: Iterable[int]) -> int:
         """How many of `blocks` lie in the free queue."""
         refs = self._refs
-        return sum(1 for block in blocks if not refs[block])
+        return sum(1 for block in blocks if block and not refs[block])
 
     def touch(self, blocks: Iterable[int]) -> None:
-        """Take hits out of the free queue and hold them."""
+        """Take hits out of the free queue and hold them; the null block is nobody's."""
         refs, free = self._refs, self._free
         for block in blocks:
+            if not block:
+                continue
             if not refs[block]:
                 del free[block]
             refs[block] += 1
@@ -80,9 +87,11 @@ class BlockPool:
         return blocks
 
     def register(self, blocks: Sequence[int], hashes: Sequence[bytes]) -> None:
-        """Make full, held blocks findable under their hashes."""
+        """Make full, held blocks findable under their hashes; the null block is passed over."""
         holders = self._holders
         for block, key in zip(blocks, hashes, strict=True):
+            if not block:
+                continue
             self._hashes[block] = key
             holder = holders.setdefault(key, block)
             if isinstance(holder, dict):
@@ -95,6 +104,8 @@ class BlockPool:
         refs, free, hashes = self._refs, self._free, self._hashes
         unhashed: list[int] = []
         for block in reversed(blocks):
+            if not block:
+                continue
             refs[block] -= 1
             if refs[block]:
                 continue
@@ -105,6 +116,14 @@ class BlockPool:
         for block in reversed(unhashed):
             free[block] = None
             free.move_to_end(block, last=False)
+
+    def contents(self) -> dict[int, bytes]:
+        """Block id -> key, of every block that carries one."""
+        return {block: key for block, key in enumerate(self._hashes) if key is not None}
+
+    def key_of(self, block: int) -> bytes | None:
+        """The key a block carries."""
+        return self._hashes[block]
 
     def reset(self) -> bool:
         """Forget every hash. False, and nothing done, while a request holds a block. The queue's order stays."""
