@@ -184,8 +184,8 @@ class EngineCore:
                 f"{prompt_len} prompt tokens and {output_len} output tokens exceed the context of "
                 f"{self.config.context_tokens} tokens"
             )
-        keys = self._geometry_keys(self._hash(prompt + output, cache_salt))
-        request = Request(request_id, keys, prompt_len, output_len, Tables.empty(len(keys)))
+        keys, tables = self.cache.open(self._hash(prompt + output, cache_salt), prompt_len)
+        request = Request(request_id, keys, prompt_len, output_len, tables)
         if self.offload is not None:
             request.offload = self.offload.open(request_id, prompt_len, keys)
         self._requests[request_id] = request
@@ -264,16 +264,6 @@ class EngineCore:
 
     def _hash(self, tokens: bytes, cache_salt: str | None) -> list[bytes]:
         return block_hashes(tokens, self._geometry.unit, cache_salt)
-
-    def _geometry_keys(self, hashes: list[bytes]) -> list[list[bytes]]:
-        """Block keys of each group: the hash of a block's last unit, marked with the group."""
-        found = []
-        for number, group in enumerate(self._geometry.groups):
-            per = group.block // self._geometry.unit
-            own = hashes[per - 1 :: per] if per > 1 else hashes
-            mark = bytes([number])
-            found.append([key + mark for key in own] if number else own)
-        return found
 
     def _schedule_running(
         self, scheduled: list[tuple[Request, int]], grown: list[tuple[Request, list[int], bool]], budget: int

@@ -21,11 +21,12 @@ class Tables:
 
     blocks: list[list[int]]
     registered: list[int]
+    tails: list[tuple[int, bytes] | None]  # where the prompt ends inside a block (tokens), and that prefix's key
 
     @classmethod
     def empty(cls, count: int) -> "Tables":
-        """For `count` groups."""
-        return cls([[] for _ in range(count)], [0] * count)
+        """For `count` groups whose prompts end on blocks."""
+        return cls([[] for _ in range(count)], [0] * count, [None] * count)
 
     def clear(self) -> None:
         """Forget everything; the blocks are somebody else's by then."""
@@ -80,6 +81,23 @@ class LocalCache:
             else -(-min(group.window - 1 + step_tokens, context_tokens) // group.block) + 1
             for group in geometry.groups
         ]
+
+    def open(self, hashes: Sequence[bytes], prompt_len: int) -> tuple[list[list[bytes]], Tables]:
+        """Block keys of each group, and empty tables, for a request whose units of tokens have these hashes."""
+        geometry, unit = self.geometry, self.geometry.unit
+        keys = []
+        tables = Tables.empty(len(geometry.groups))
+        for number, group in enumerate(geometry.groups):
+            per = group.block // unit
+            own = hashes[per - 1 :: per] if per > 1 else list(hashes)
+            mark = bytes([number])
+            keys.append([key + mark for key in own] if number else own)
+            if per > 1 and not group.windowed:
+                end = (prompt_len if self._drafting[number] else prompt_len - 1) // unit * unit
+                if end % group.block:
+                    key = hashes[end // unit - 1]
+                    tables.tails[number] = (end, key + mark if number else key)
+        return keys, tables
 
     def find(self, keys: Sequence[Sequence[bytes]], length: int) -> Hit:
         """The longest prefix of a prompt of `length` tokens held here; its last token is never part of a hit."""
@@ -169,9 +187,11 @@ class LocalCache:
             if hybrid and self._drafting[number] and cacheable > 0:
                 reach = min(tokens, cacheable + group.block)
             done, full = tables.registered[number], reach // group.block
-            if done >= full:
-                continue
+            tail = tables.tails[number]
             row, own = tables.blocks[number], keys[number]
+            if done >= full:
+                self._register_tail(row, tail, reach, group.block)
+                continue
             tables.registered[number] = full
             if group.windowed:
                 if boundaries is None:
@@ -189,7 +209,13 @@ class LocalCache:
                     places = [place for place, keep in enumerate(mask, done) if keep]
                     self.pool.register([row[place] for place in places], [own[place] for place in places])
                     continue
-            self.pool.register(row[done:full], own[done:full])
+            covers = range((done + 1) * group.block, (full + 1) * group.block, group.block) if tail else None
+            self.pool.register(row[done:full], own[done:full], covers)
+            self._register_tail(row, tail, reach, group.block)
+
+    def _register_tail(self, row: list[int], tail: tuple[int, bytes] | None, reach: int, block: int) -> None:
+        if tail is not None and tail[0] <= reach and tail[0] // block < len(row):
+            self.pool.register_tail(row[tail[0] // block], tail[1], tail[0])
 
     def _boundaries(self, prompt_len: int, junction: int) -> tuple[int, ...]:
         """Token positions at which a later request may resume this prompt."""
