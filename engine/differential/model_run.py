@@ -45,7 +45,7 @@ class Player:
     def _label(self, number: int) -> None:
         asked = self.script.requests[number]
         unit = self.core.config.geometry.unit
-        for key in block_hashes(token_bytes((asked.prompt + asked.outputs)[:-1]), unit, asked.salt):
+        for key in block_hashes(token_bytes(asked.prompt + asked.outputs), unit, asked.salt):
             self._labels.setdefault(key, len(self._labels))
 
     def _key(self, key: bytes) -> list[int]:

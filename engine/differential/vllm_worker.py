@@ -138,6 +138,10 @@ class Engine:
         )
         if "prefix_cache_retention_interval" in vars(cache):
             cache.prefix_cache_retention_interval = script["retention"]
+        else:  # 0.27 and 0.28 read it from the environment
+            os.environ.pop("VLLM_PREFIX_CACHE_RETENTION_INTERVAL", None)
+            if script["retention"] is not None:
+                os.environ["VLLM_PREFIX_CACHE_RETENTION_INTERVAL"] = str(script["retention"])
         with contextlib.suppress(AttributeError):
             config.cache_config.prefix_cache_retention_interval = script["retention"]
         config.cache_config.block_size = script["groups"][0]["block"]
@@ -202,7 +206,7 @@ class Run:
 
     def label(self, number: int, spec: dict[str, Any]) -> None:
         """Number the hashes of a request's whole text in order of first sight, so that two engines can be compared."""
-        whole = self.request(number, {**spec, "prompt": (spec["prompt"] + spec["outputs"])[:-1]})
+        whole = self.request(number, {**spec, "prompt": spec["prompt"] + spec["outputs"]})
         for key in whole.block_hashes:
             self.labels.setdefault(bytes(key), len(self.labels))
 

@@ -137,7 +137,8 @@ class EngineCore:
         self._geometry, self._family = geometry, family
         self._requests: dict[str, Request] = {}
         self._waiting: deque[Request] = deque()
-        self._holders: deque[Request] = deque()  # waiting with blocks: their loads run or have ended
+        # Asked before the others: those whose loads run or have ended; up to 0.30 all that once had to wait for copies.
+        self._holders: deque[Request] = deque()
         self._running: list[Request] = []
         self._ended: list[Request] = []  # since the last step
         self._loaders: dict[str, Request] = {}  # requests whose loads run, those aborted meanwhile among them
@@ -313,7 +314,8 @@ class EngineCore:
             count = self._readmit(request, budget) if request.loaded else self._admit(request, budget)
             if count is None:
                 queue.popleft()
-                (skipped_holders if request.loading else skipped).append(request)
+                aside = request.loading or not self._family.holders_only
+                (skipped_holders if aside else skipped).append(request)
                 continue
             if not count:
                 break

@@ -10,14 +10,15 @@ from dataclasses import dataclass
 class Family:
     """The rules of some releases.
 
-    `sparse_store`: window groups store only what a retention interval leaves reachable (else: the tails of each
-    alignment segment). `wide_draft`: a draft group of any kind asks one chunk beyond the boundary, not only a window
-    group, and a partial last chunk widens the window asked for. `all_draft`: a drafter without a group of its own makes
-    draft groups of all, in L2 too. `stable_tail`: the last chunk is stored once a request is finished, without the
-    token that was never fed back. `replay_pairs`: L1 keeps the tail for an exact re-send and for a longer prompt.
-    `peek_past_end`: a draft lookup in L1 may look past the last token that may be hit. `recency`: when a request's
-    chunks count as used: at its end, or at each lookup and store. `load_scan`: where the search for the first block
-    to load begins: behind the local hit, or at the front.
+    `sparse_store`: in L2 window groups keep only what a retention interval leaves reachable; else the tails of each
+    alignment segment. `wide_draft`: draft groups of any kind, not only windows, ask L2 for one chunk beyond the
+    boundary, a partial last chunk widens the window asked for, and a chunk being copied delays only the run it lies in.
+    `all_draft`: a drafter without a group of its own makes draft groups of all in L2 too. `stable_tail`: when a request
+    ends its last chunk is stored as well, but never the token that was not fed back. `replay_pairs`: L1 keeps the tail
+    for an exact re-send and for a longer prompt where there is a drafter. `peek_past_end`: a draft group may look in L1
+    behind the last token that can be hit. `recency_at_end`: a request's chunks count as used once, when it ends, not at
+    each lookup and store. `holders_only`: of the requests that had to wait only those holding blocks are asked first.
+    `short_tail`: the key of an incomplete last block leaves out the last token of a prompt, where nothing drafts.
     """
 
     name: str
@@ -28,7 +29,8 @@ class Family:
     replay_pairs: bool
     peek_past_end: bool
     recency_at_end: bool
-    holders_first: bool
+    holders_only: bool
+    short_tail: bool
 
 
 _OLD = Family(
@@ -40,7 +42,8 @@ _OLD = Family(
     replay_pairs=False,
     peek_past_end=False,
     recency_at_end=False,
-    holders_first=False,
+    holders_only=False,
+    short_tail=False,
 )
 _MIDDLE = Family(
     name="0.30",
@@ -49,12 +52,26 @@ _MIDDLE = Family(
     all_draft=False,
     stable_tail=True,
     replay_pairs=True,
-    peek_past_end=True,
+    peek_past_end=False,
     recency_at_end=False,
-    holders_first=True,
+    holders_only=False,
+    short_tail=True,
 )
+_NEXT = Family(
+    name="0.31",
+    sparse_store=True,
+    wide_draft=True,
+    all_draft=False,
+    stable_tail=True,
+    replay_pairs=True,
+    peek_past_end=False,
+    recency_at_end=True,
+    holders_only=True,
+    short_tail=True,
+)
+
 _NEW = Family(
-    name="0.31+",
+    name="0.32+",
     sparse_store=True,
     wide_draft=True,
     all_draft=False,
@@ -62,10 +79,11 @@ _NEW = Family(
     replay_pairs=True,
     peek_past_end=True,
     recency_at_end=True,
-    holders_first=True,
+    holders_only=True,
+    short_tail=True,
 )
 
-FAMILIES = {family.name: family for family in (_OLD, _MIDDLE, _NEW)}
+FAMILIES = {family.name: family for family in (_OLD, _MIDDLE, _NEXT, _NEW)}
 NEWEST = _NEW.name
 
 
@@ -80,4 +98,6 @@ def family_of(version: str) -> Family:
         raise KeyError(version) from None
     if number < (0, 27):
         raise KeyError(version)
-    return _OLD if number <= (0, 29) else _MIDDLE if number == (0, 30) else _NEW
+    if number <= (0, 29):
+        return _OLD
+    return {(0, 30): _MIDDLE, (0, 31): _NEXT}.get(number, _NEW)

@@ -93,7 +93,8 @@ class LocalCache:
             mark = bytes([number])
             keys.append([key + mark for key in own] if number else own)
             if per > 1 and not group.windowed:
-                end = (prompt_len if self._drafting[number] else prompt_len - 1) // unit * unit
+                whole = self._drafting[number] or not self._family.short_tail
+                end = (prompt_len if whole else prompt_len - 1) // unit * unit
                 if end % group.block:
                     key = hashes[end // unit - 1]
                     tables.tails[number] = (end, key + mark if number else key)
