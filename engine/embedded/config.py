@@ -161,8 +161,22 @@ class EngineConfig:
 
     @property
     def pool_tokens(self) -> int:
-        """Tokens L1 holds."""
-        return (self.num_blocks - 1) * self.block_size
+        """Tokens of one request L1 holds, in all groups; a window group takes a bounded number of blocks."""
+        if not self.groups:
+            return (self.num_blocks - 1) * self.block_size
+        low, high = 0, (self.num_blocks - 1) * max(group.block for group in self.groups)
+        while low < high:
+            middle = (low + high + 1) // 2
+            fits = self._blocks_for(middle) < self.num_blocks
+            low, high = (middle, high) if fits else (low, middle - 1)
+        return low
+
+    def _blocks_for(self, tokens: int) -> int:
+        count = 0
+        for group in self.groups:
+            most = tokens if group.window is None else min(tokens, group.window - 1 + self.max_num_batched_tokens)
+            count += -(-most // group.block) + (group.windowed and most < tokens)
+        return count
 
     @property
     def context_tokens(self) -> int:

@@ -211,14 +211,21 @@ class EngineCore:
     def complete(
         self, token_ids: TokenIds, *, outputs: TokenIds = _ONE_TOKEN, cache_salt: str | None = None
     ) -> RequestResult:
-        """Add one request to an idle core and step until it is idle again. Raises `RuntimeError` on a busy core."""
+        """Add one request to an idle core and step until it is idle again. Raises `RuntimeError` on a busy core.
+
+        Also where the engine makes no headway, which no configuration that is accepted should lead to.
+        """
         if self._requests:
             raise RuntimeError("complete() needs an idle core: use add() and step() for concurrent requests")
         self.add("complete", token_ids, outputs=outputs, cache_salt=cache_salt)
-        result = None
+        result, idle = None, 0
         while self.has_work:
             for event in self.step():
                 result = event.result or result
+            busy = self.last_scheduled or (self.offload is not None and self.offload.busy)
+            idle = 0 if busy else idle + 1
+            if idle > 2:
+                raise RuntimeError("the engine makes no headway with a request")
         if result is None:
             raise RuntimeError("the request ended without a result")
         return result
@@ -345,7 +352,8 @@ class EngineCore:
             external = found
         if not request.preemptions:
             request.local, request.external = hit.tokens, external
-        computed = hit.tokens + external
+        # A prompt held to its last token still has that one computed.
+        computed = hit.tokens + external if external else min(hit.tokens, request.length - 1)
         count = 0 if external else min(request.length - computed, budget)
         if not self._fits(request, hit, computed, count, reserved=self._reserved() if external else 0):
             return 0
