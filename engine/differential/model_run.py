@@ -39,8 +39,6 @@ class Player:
         watched = type(core_class.__name__, (core_class,), {"offload_class": Noting})
         self.core: EngineCore = watched(script.config(version))
         self._labels: dict[bytes, int] = {}
-        self.lookups = 0
-        self.vetoes = 0
 
     def _label(self, number: int) -> None:
         asked = self.script.requests[number]
@@ -125,6 +123,7 @@ class Player:
             },
             "finished": now <= script.max_steps,
             "capacity": core.tier.capacity if core.tier is not None else 0,
+            "vetoes": self.core.offload.vetoes.total() if self.core.offload is not None else 0,
             "seconds": time.perf_counter() - began,
         }
 

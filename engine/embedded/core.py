@@ -133,6 +133,7 @@ class EngineCore:
                 retention=config.retention_interval,
                 prompt_only=config.offload_prompt_only,
                 copy_steps=config.copy_steps,
+                replay=geometry.replay_tokens() if config.window_rule == "fixed" else None,
             )
         self._geometry, self._family = geometry, family
         self._requests: dict[str, Request] = {}
@@ -355,9 +356,14 @@ class EngineCore:
         # A prompt held to its last token still has that one computed.
         computed = hit.tokens + external if external else min(hit.tokens, request.length - 1)
         count = 0 if external else min(request.length - computed, budget)
-        if not self._fits(request, hit, computed, count, reserved=self._reserved() if external else 0):
+        ahead = request.offload.promoted - computed if external and request.offload is not None else 0
+        if not self._fits(request, hit, computed, max(count, ahead), reserved=self._reserved() if external else 0):
             return 0
-        self.cache.adopt(request.tables, hit, external)
+        promoted = request.offload.promoted if external and request.offload is not None else 0
+        if promoted:
+            self.cache.promote(request.tables, hit, computed, promoted)
+        else:
+            self.cache.adopt(request.tables, hit, external)
         self._count_admission(request, hit.tokens, external)
         request.computed = computed
         if external and self.offload is not None and request.offload is not None:
@@ -371,8 +377,14 @@ class EngineCore:
 
     def _take_in(self, request: Request) -> None:
         """A load has ended: its blocks get their keys. A prompt loaded to its last token still has that one computed."""
+        promoted = request.offload.promoted if request.offload is not None else 0
         self.cache.register(
-            request.tables, request.keys, request.computed, request.prompt_len, request.junction
+            request.tables,
+            request.keys,
+            promoted or request.computed,
+            request.prompt_len,
+            request.junction,
+            windows=not promoted,
         )
         request.computed = min(request.computed, request.length - 1)
         request.arrived, request.loaded = False, True
@@ -407,6 +419,9 @@ class EngineCore:
         tables = request.tables.blocks
         unkeyed = []
         for row, group in zip(tables, self._geometry.groups, strict=True):
+            if state.promoted and group.windowed:
+                unkeyed.append(request.length)  # nothing of a window is loaded: it is computed once more
+                continue
             first = -(-local // group.block)
             while first < len(row) and (not row[first] or self.pool.key_of(row[first]) is not None):
                 first += 1

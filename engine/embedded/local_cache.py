@@ -165,6 +165,29 @@ class LocalCache:
                 if not skipped_tokens or min(total - skipped_tokens, external) > 0:
                     self._grow(tables.blocks[number], total, group.block)
 
+    def promote(self, tables: Tables, hit: Hit, start: int, end: int) -> None:
+        """Tables for a load of the full groups up to `end`, with everything from `start` on computed once more.
+
+        Full groups get their blocks to `end`. Window groups get none before `start`; theirs may carry keys again where
+        recomputation has made them exact.
+        """
+        for number, group in enumerate(self.geometry.groups):
+            row, found = tables.blocks[number], hit.blocks[number]
+            if group.window is None:
+                self.pool.touch(found)
+                row.extend(found)
+                tables.registered[number] = len(found)
+                continue
+            gone = min(group.skipped(start) // group.block, len(found))
+            self.pool.touch(found[gone:])
+            row.extend([NULL] * gone)
+            row.extend(found[gone:])
+            row.extend([NULL] * (start // group.block - len(row)))
+            exact = max(0, end - (group.window - 1))
+            tables.registered[number] = max(len(found), -(-exact // group.block))
+        for number in self.geometry.full_ids:
+            self._grow(tables.blocks[number], end, self.geometry.groups[number].block)
+
     def extend(self, tables: Tables, total: int) -> None:
         """Blocks for `total` tokens in every group. Raises `IndexError` when the pool is short."""
         for number, group in enumerate(self.geometry.groups):
@@ -176,14 +199,23 @@ class LocalCache:
             row.extend(self.pool.allocate(wanted))
 
     def register(
-        self, tables: Tables, keys: Sequence[Sequence[bytes]], tokens: int, prompt_len: int, junction: int
+        self,
+        tables: Tables,
+        keys: Sequence[Sequence[bytes]],
+        tokens: int,
+        prompt_len: int,
+        junction: int,
+        *,
+        windows: bool = True,
     ) -> None:
-        """Give the full blocks of the first `tokens` tokens their keys."""
+        """Give the full blocks of the first `tokens` tokens their keys, in window groups too or not."""
         step = self.geometry.step
         hybrid = self.geometry.hybrid
         cacheable = tokens - tokens % step if hybrid else tokens
         boundaries: tuple[int, ...] | None = None
         for number, group in enumerate(self.geometry.groups):
+            if group.windowed and not windows:
+                continue
             reach = cacheable
             if hybrid and self._drafting[number] and cacheable > 0:
                 reach = min(tokens, cacheable + group.block)

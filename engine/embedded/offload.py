@@ -4,6 +4,7 @@ Follows vLLM's `OffloadingConnectorScheduler`: chunks are offered to the tier in
 some steps later (`copy_steps`), and a request with copies under way is not looked up again before they end.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -40,6 +41,7 @@ class OffloadState:
     hit_chunks: list[int]
     known: int = 0  # tokens whose keys are known by now
     local: int = 0
+    promoted: int = 0  # tokens the full groups give although a window group lacks its part; 0: nothing of the kind
     jobs: list[Copies] = field(default_factory=list)
     seen: dict[bytes, tuple[int, int]] = field(default_factory=dict)  # chunk -> where it ends (tokens), group
     ended: bool = False
@@ -66,6 +68,7 @@ class Offload:
         retention: int | None,
         prompt_only: bool,
         copy_steps: int,
+        replay: int | None = None,
     ) -> None:
         self.tier = tier
         self.groups = chunk_groups(geometry, chunk_blocks, drafts)
@@ -76,6 +79,10 @@ class Offload:
         self._retention = retention
         self._prompt_only = prompt_only
         self._copy_steps = copy_steps
+        self._replay = replay if geometry.window_ids else None
+        self._step = geometry.step
+        self._full = Search(tuple(group for group in self.groups if group.window is None), family, tier.state)
+        self.vetoes: Counter[int] = Counter()  # lookups that one group brought to nothing, by group
         self._states: dict[str, OffloadState] = {}
         self._loading: set[bytes] = set()
         self._fences: dict[int, list[Copies]] = {}
@@ -122,11 +129,34 @@ class Offload:
             return None
         state.known, state.local = length, local
         found = self.gain(state, local, length)
+        state.promoted = 0
+        if found is not None and self._replay is not None:
+            found = self._promote(state, local, length, found, self._replay)
+        if found == 0 and self.search.veto.lost:
+            self.vetoes[self.search.veto.group or 0] += 1
         for number, group in enumerate(self.groups):
             state.hit_chunks[number] = (local + (found or 0)) // group.tokens
         if not self._family.recency_at_end:
             self._touch(state)
         return found
+
+    def _promote(self, state: OffloadState, local: int, length: int, found: int, replay: int) -> int | None:
+        """The fixed rule: what the full groups give alone, less what has to be recomputed for the windows."""
+        keys = [state.known_keys(group) for group in self.groups]
+        reach = self._full.tokens(keys, local, length)
+        if reach is None:
+            return None
+        end = local + reach
+        start = max(0, end - max(1, replay))
+        gained = start - start % self._step - local
+        if gained <= found or gained < max(group.tokens for group in self._full.groups):
+            return found
+        for group in self._full.groups:
+            own = state.keys[group.number][local // group.tokens : -(-end // group.tokens)]
+            if not self._loading.isdisjoint(own):
+                return None
+        state.promoted = end
+        return gained
 
     def gain(self, state: OffloadState, local: int, length: int) -> int | None:
         """The search itself, delayed while another request loads what this one would."""
@@ -143,7 +173,7 @@ class Offload:
 
     def load(self, state: OffloadState, tables: Sequence[Sequence[int]], unkeyed: Sequence[int], external: int, now: int) -> Copies:
         """Begin to load `external` tokens into the request's blocks. `unkeyed[g]` is where its blocks lack a key."""
-        total = state.local + external
+        total = state.promoted or state.local + external
         keys: list[bytes] = []
         blocks: list[int] = []
         for number, group in enumerate(self.groups):

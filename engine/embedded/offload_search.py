@@ -42,9 +42,10 @@ def chunk_groups(geometry: Geometry, chunk_blocks: int, drafts: frozenset[int]) 
 
 @dataclass(slots=True)
 class Veto:
-    """Why a lookup came to nothing: the group that ended it, or None where there was too little to gain."""
+    """Why a lookup came to nothing: the group that ended it, and the tokens the groups before it had agreed on."""
 
     group: int | None = None
+    lost: int = 0
 
 
 class Search:
@@ -87,7 +88,7 @@ class Search:
                     return 0
                 found = self._ask(group, own, local, limit, unverified)
                 if found == 0:
-                    self.veto.group = group.number
+                    self.veto = Veto(group.number, gained)
                     return 0
                 if found is None:
                     waiting = True
@@ -97,7 +98,7 @@ class Search:
                         verified.add(group.number)
                     limit = min(limit, size * (local // size + found))
                 if limit - local < size:
-                    self.veto.group = group.number
+                    self.veto = Veto(group.number, gained)
                     return 0
                 if limit - local < gained:
                     if not group.draft:
