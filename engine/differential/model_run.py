@@ -9,7 +9,8 @@ from typing import Any
 from engine.differential.scripts import Script
 from engine.embedded.core import EngineCore
 from engine.embedded.hashing import block_hashes, token_bytes
-from engine.embedded.offload import Copies, Offload, OffloadState
+from engine.embedded.offload import Offload
+from engine.embedded.offload_state import Copies, OffloadState
 
 Trace = dict[str, Any]
 

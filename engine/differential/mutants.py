@@ -7,31 +7,36 @@ from engine.embedded.core import EngineCore
 from engine.embedded.local_cache import LocalCache, Tables
 from engine.embedded.offload import Offload
 from engine.embedded.offload_search import ChunkGroup
+from engine.embedded.offload_state import OffloadState
+from engine.embedded.store_plan import StorePlan
 
 
-class WholeWindow(Offload):
-    """The store keeps the whole window's chunks, so that a window of one token more than a chunk loads after all."""
+class WholeWindow(StorePlan):
+    """Window groups store every chunk they have blocks for, so that nothing is vetoed for want of a tail."""
 
-    def _worthy(  # noqa: PLR0913 - as it is called
+    def _worthy(
         self,
-        state: "object",
+        state: OffloadState,
         group: ChunkGroup,
         first: int,
         count: int,
         start: int,
         again: bool,
-        prompt: int,
         junction: int,
     ) -> list[int]:
-        row = state.blocks[group.number]  # type: ignore[attr-defined]
-        per = self._chunk_blocks
+        del start, again, junction
+        per, row = self._chunk_blocks, state.blocks[group.number]
         return [chunk for chunk in range(first, count) if row[chunk * per + per - 1]]
 
 
-class NoVeto(EngineCore):
-    """Window groups store every chunk they have, so that nothing is ever vetoed for want of a tail."""
+class StoringAll(Offload):
+    plan_class = WholeWindow
 
-    offload_class = WholeWindow
+
+class NoVeto(EngineCore):
+    """The tier holds more of a window than vLLM stores."""
+
+    offload_class = StoringAll
 
 
 class KeptDraft(EngineCore):

@@ -10,95 +10,20 @@ reserved in L2 in the step that computes them and can be found when their copy h
 """
 
 from collections import deque
-from dataclasses import dataclass
-from typing import NamedTuple
 
+from engine.embedded.admission import Admission
 from engine.embedded.block_pool import BlockPool
 from engine.embedded.config import EngineConfig
 from engine.embedded.hashing import TOKEN_BYTES, TokenIds, block_hashes, token_bytes
 from engine.embedded.host_tier import HostTier
-from engine.embedded.local_cache import Hit, LocalCache, Tables
-from engine.embedded.offload import Offload, OffloadState
+from engine.embedded.local_cache import LocalCache
+from engine.embedded.offload import Offload
+from engine.embedded.requests import EngineStats, Request, RequestResult, TokenEvent
 
 _ONE_TOKEN = b"\x01\x00\x00\x00"
 
 
-@dataclass(frozen=True, slots=True)
-class RequestResult:
-    """A finished request. `cached_tokens` = `local_tokens` (L1) + `external_tokens` (L2), as first scheduled."""
-
-    request_id: str
-    prompt_tokens: int
-    output_tokens: int
-    cached_tokens: int
-    local_tokens: int
-    external_tokens: int
-    preemptions: int
-
-
-class TokenEvent(NamedTuple):
-    """One generated token, number `place` (from 0) of its request; `result` comes with the last one."""
-
-    request_id: str
-    place: int
-    result: RequestResult | None
-
-
-@dataclass(slots=True)
-class EngineStats:
-    """Running totals since the core was built, in tokens unless named otherwise. A reset does not clear them.
-
-    `queries`/`hits` and their external twins count when a request is admitted, once per request: readmissions after a
-    preemption are left out. External queries exclude local hits. The prompt's sources count at its first token.
-    """
-
-    prefix_queries: int = 0
-    prefix_hits: int = 0
-    external_queries: int = 0
-    external_hits: int = 0
-    lookups: int = 0  # L2 lookups made
-    prompt_tokens: int = 0
-    prompt_tokens_local: int = 0
-    prompt_tokens_external: int = 0
-    generation_tokens: int = 0
-    preemptions: int = 0
-    finished_requests: int = 0
-    aborted_requests: int = 0
-    store_bytes: int = 0
-    stores: int = 0  # transfers
-    store_failures: int = 0  # stores given up because L2 could not make room
-    load_bytes: int = 0
-    loads: int = 0  # transfers
-
-
-@dataclass(slots=True, eq=False)
-class Request:
-    """A request the core holds. Lengths in tokens."""
-
-    id: str
-    keys: list[list[bytes]]  # block keys of each group, for everything the request will ever hold
-    prompt_len: int
-    output_len: int
-    tables: Tables
-    offload: OffloadState | None = None
-    computed: int = 0  # tokens in the cache
-    emitted: int = 0  # tokens generated
-    local: int = 0  # tokens found in L1 and L2 when it was last looked up before its first admission
-    external: int = 0
-    junction: int = 0  # where a prompt branched off one that only some groups still hold
-    loading: bool = False  # its blocks are being read from L2
-    arrived: bool = False  # they have been, and have no keys yet
-    loaded: bool = False  # they have been, and the request can go on
-    prefilling: bool = False  # admitted, and more of its prompt to come
-    preemptions: int = 0
-    admitted: bool = False
-
-    @property
-    def length(self) -> int:
-        return self.prompt_len + self.emitted
-
-
-class EngineCore:
+class EngineCore(Admission):
     """One engine. Every method returns at once; nothing runs between calls."""
 
     pool_class = BlockPool
@@ -336,112 +261,6 @@ class EngineCore:
             budget -= count
         self._holders.extendleft(reversed(skipped_holders))
         self._waiting.extendleft(reversed(skipped))
-
-    def _admit(self, request: Request, budget: int) -> int | None:
-        """Look the request up, give it blocks, and return how many tokens to compute; 0 if blocks are short.
-
-        None: it has to wait for copies, its own load among them.
-        """
-        hit = self.cache.find(request.keys, request.length)
-        request.junction = hit.junction
-        external = 0
-        if self.offload is not None and request.offload is not None:
-            self.stats.lookups += not request.offload.jobs
-            found = self.offload.lookup(request.offload, hit.tokens, request.length)
-            if found is None:
-                return None
-            external = found
-        if not request.preemptions:
-            request.local, request.external = hit.tokens, external
-        # A prompt held to its last token still has that one computed.
-        computed = hit.tokens + external if external else min(hit.tokens, request.length - 1)
-        count = 0 if external else min(request.length - computed, budget)
-        ahead = request.offload.promoted - computed if external and request.offload is not None else 0
-        if not self._fits(request, hit, computed, max(count, ahead), reserved=self._reserved() if external else 0):
-            return 0
-        promoted = request.offload.promoted if external and request.offload is not None else 0
-        if promoted:
-            self.cache.promote(request.tables, hit, computed, promoted)
-        else:
-            self.cache.adopt(request.tables, hit, external)
-        self._count_admission(request, hit.tokens, external)
-        request.computed = computed
-        if external and self.offload is not None and request.offload is not None:
-            self._load(self.offload, request, request.offload, hit.tokens, external)
-            return None
-        self.cache.extend(request.tables, computed + count)
-        self.cache.register(
-            request.tables, request.keys, computed + count, request.prompt_len, request.junction
-        )
-        return count
-
-    def _take_in(self, request: Request) -> None:
-        """A load has ended: its blocks get their keys. A prompt loaded to its last token still has that one computed."""
-        promoted = request.offload.promoted if request.offload is not None else 0
-        self.cache.register(
-            request.tables,
-            request.keys,
-            promoted or request.computed,
-            request.prompt_len,
-            request.junction,
-            windows=not promoted,
-        )
-        request.computed = min(request.computed, request.length - 1)
-        request.arrived, request.loaded = False, True
-
-    def _readmit(self, request: Request, budget: int) -> int:
-        """Schedule a request whose load has ended; 0 if blocks are short."""
-        count = min(request.length - request.computed, budget)
-        total = request.computed + count
-        if not self._fits(request, None, request.computed, count, reserved=0):
-            return 0
-        self.cache.extend(request.tables, total)
-        self.cache.register(request.tables, request.keys, total, request.prompt_len, request.junction)
-        return count
-
-    def _fits(self, request: Request, hit: Hit | None, computed: int, count: int, *, reserved: int) -> bool:
-        """Whether the whole request could be held now, and what it takes in this step is free and not reserved."""
-        cache, tables, free = self.cache, request.tables, self.pool.num_free
-        if cache.needed(tables, hit, request.length, computed, capped=True) > free:
-            return False
-        cache.leave_window(tables, computed)
-        return cache.needed(tables, hit, computed + count, computed) <= self.pool.num_free - reserved
-
-    def _reserved(self) -> int:
-        """Blocks that requests under way still need for their prompts; a load must leave them."""
-        return sum(
-            self.cache.needed(request.tables, None, request.length, request.computed, capped=True)
-            for request in self._requests.values()
-            if request.prefilling or request.loading or request.arrived or request.loaded
-        )
-
-    def _load(self, offload: Offload, request: Request, state: OffloadState, local: int, external: int) -> None:
-        tables = request.tables.blocks
-        unkeyed = []
-        for row, group in zip(tables, self._geometry.groups, strict=True):
-            if state.promoted and group.windowed:
-                unkeyed.append(request.length)  # nothing of a window is loaded: it is computed once more
-                continue
-            first = -(-local // group.block)
-            while first < len(row) and (not row[first] or self.pool.key_of(row[first]) is not None):
-                first += 1
-            unkeyed.append(first)
-        copies = offload.load(state, tables, unkeyed, external, self._now)
-        request.loading = True
-        self._loaders[request.id] = request
-        self.stats.loads += 1
-        self.stats.load_bytes += len(copies.blocks) * self.config.page_bytes
-
-    def _count_admission(self, request: Request, local: int, external: int) -> None:
-        if request.admitted:
-            return
-        request.admitted = True
-        stats = self.stats
-        stats.prefix_queries += request.length
-        stats.prefix_hits += local
-        if self.offload is not None:
-            stats.external_queries += request.length - local
-            stats.external_hits += external
 
     def _preempt(self, request: Request) -> None:
         self.cache.free(request.tables)

@@ -6,56 +6,19 @@ some steps later (`copy_steps`), and a request with copies under way is not look
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-
 from engine.embedded.families import Family
 from engine.embedded.groups import Geometry
 from engine.embedded.host_tier import HostTier
 from engine.embedded.offload_search import ChunkGroup, Search, chunk_groups
+from engine.embedded.offload_state import Copies, OffloadState
 from engine.embedded.prefix_search import NULL
-from engine.embedded.retention import kept, store_worthy_before_030
-
-
-@dataclass(slots=True, eq=False)
-class Copies:
-    """One transfer: chunk keys and device blocks, of the request `owner`, due after `due` steps of the engine."""
-
-    owner: "OffloadState"
-    keys: list[bytes]
-    blocks: list[int]
-    is_store: bool
-    due: int
-    fenced: list[int] = field(default_factory=list)
-    fenced_at_end: list[int] = field(default_factory=list)
-
-
-@dataclass(slots=True, eq=False)
-class OffloadState:
-    """What the tier's scheduler knows of one request."""
-
-    request_id: str
-    prompt_len: int
-    keys: list[list[bytes]]  # chunk keys of each group, for everything the request will ever hold
-    blocks: list[list[int]]
-    stored: list[int]  # chunks of each group that have been offered
-    hit_chunks: list[int]
-    known: int = 0  # tokens whose keys are known by now
-    local: int = 0
-    promoted: int = 0  # tokens the full groups give although a window group lacks its part; 0: nothing of the kind
-    jobs: list[Copies] = field(default_factory=list)
-    seen: dict[bytes, tuple[int, int]] = field(default_factory=dict)  # chunk -> where it ends (tokens), group
-    ended: bool = False
-    aborted: bool = False
-    signed_off: bool = False
-
-    def known_keys(self, group: ChunkGroup) -> Sequence[bytes]:
-        """Keys of the chunks whose tokens are known."""
-        own, count = self.keys[group.number], self.known // group.tokens
-        return own if count >= len(own) else own[:count]
+from engine.embedded.store_plan import StorePlan
 
 
 class Offload:
     """One tier and the requests that use it."""
+
+    plan_class = StorePlan
 
     def __init__(
         self,
@@ -76,8 +39,6 @@ class Offload:
         self._specs = geometry.groups
         self._family = family
         self._chunk_blocks = chunk_blocks
-        self._retention = retention
-        self._prompt_only = prompt_only
         self._copy_steps = copy_steps
         self._replay = replay if geometry.window_ids else None
         self._step = geometry.step
@@ -89,13 +50,14 @@ class Offload:
         self._jobs: list[Copies] = []
         self._allocated: set[int] = set()
         self._flush: list[Copies] = []
-        full = {group.tokens for group in self.groups if group.window is None}
-        self._align: int | None = None
-        if len(full) == 1:
-            self._align = full.pop()
-        elif not full and family.sparse_store:
-            self._align = max(group.tokens for group in self.groups)
-        self._interval = retention if family.sparse_store else None
+        self.plan = self.plan_class(
+            geometry,
+            self.groups,
+            family,
+            chunk_blocks=chunk_blocks,
+            retention=retention,
+            prompt_only=prompt_only,
+        )
 
     def knows(self, state: OffloadState) -> bool:
         """Whether the request still has something to store or copy."""
@@ -234,23 +196,16 @@ class Offload:
 
     def store(self, state: OffloadState, tokens: int, junction: int, now: int) -> tuple[Copies | None, bool]:
         """Offer what the first `tokens` tokens fill. The transfer, if there is one; True if the tier had no room."""
-        limit = min(tokens, state.known)
-        prompt = state.prompt_len
-        if self._prompt_only:
-            limit = min(limit, prompt)
+        limit = self.plan.limit(state, tokens)
         wanted: list[bytes] = []
         offered: list[tuple[ChunkGroup, list[int]]] = []
         ranges: list[tuple[int, int]] = []
         for group in self.groups:
-            count = self._storable(state, group, limit)
-            start = state.stored[group.number]
-            first, again = self._revisit(state, group, count, prompt, start)
+            first, count, chunks = self.plan.offers(state, group, limit, junction)
             ranges.append((first, count))
-            if count > first:
-                chunks = self._worthy(state, group, first, count, start, again, prompt, junction)
-                offered.append((group, chunks))
-                own = state.keys[group.number]
-                wanted += [own[chunk] for chunk in chunks]
+            offered.append((group, chunks))
+            own = state.keys[group.number]
+            wanted += [own[chunk] for chunk in chunks]
         if not wanted:
             self._advance(state, limit)
             return None, False
@@ -343,103 +298,9 @@ class Offload:
             if state.ended:
                 del self._states[name]
 
-    def _storable(self, state: OffloadState, group: ChunkGroup, limit: int) -> int:
-        count = limit // group.tokens
-        if group.draft and limit > state.prompt_len and not (state.ended and self._family.stable_tail):
-            # A drafter may still rewrite its last chunk while tokens are being proposed.
-            count = max(0, count - 1)
-        return min(count, len(state.blocks[group.number]) // self._chunk_blocks, state.known // group.tokens)
-
     def _advance(self, state: OffloadState, limit: int) -> None:
         for group in self.groups:
-            state.stored[group.number] = max(state.stored[group.number], self._storable(state, group, limit))
-
-    def _revisit(
-        self, state: OffloadState, group: ChunkGroup, count: int, prompt: int, start: int
-    ) -> tuple[int, bool]:
-        """Where an ended request's offer begins: its last window may end elsewhere than the prompt's did."""
-        size = self._specs[group.number].block
-        if (
-            not self._family.stable_tail
-            or not state.ended
-            or self._interval is not None
-            or group.draft
-            or group.window is None
-            or self._align is None
-            or self._align % size
-            or count == self._prompt_chunks(prompt, state, group)
-        ):
-            return start, False
-        per_segment = self._align // size
-        blocks = count * self._chunk_blocks
-        return min(start, (blocks - blocks % per_segment) // self._chunk_blocks), True
-
-    def _prompt_chunks(self, prompt: int, state: OffloadState, group: ChunkGroup) -> int:
-        return min(prompt, state.known) // group.tokens
-
-    def _worthy(
-        self,
-        state: OffloadState,
-        group: ChunkGroup,
-        first: int,
-        count: int,
-        start: int,
-        again: bool,
-        prompt: int,
-        junction: int,
-    ) -> list[int]:
-        """Those of the chunks `first` .. `count` - 1 that have blocks and that a later lookup could use."""
-        per, row = self._chunk_blocks, state.blocks[group.number]
-        chunks = [chunk for chunk in range(first, count) if row[chunk * per + per - 1] != NULL]
-        if group.window is None:
-            return chunks
-        spec = self._specs[group.number]
-        if not self._family.sparse_store:
-            return [
-                chunk
-                for chunk in chunks
-                if store_worthy_before_030(
-                    spec, chunk, count, align=self._align, chunk_tokens=group.tokens, draft=group.draft
-                )
-            ]
-        prompt_chunks = self._prompt_chunks(prompt, state, group)
-        last: int | None = None
-        if self._interval is None and not group.draft:
-            if state.ended:
-                last = count
-            elif count <= prompt_chunks:
-                last = prompt_chunks
-        mask = self._mask(group, first, count, last, prompt, junction)
-        earlier = self._mask(group, first, count, prompt_chunks, prompt, junction) if again else None
-        found = []
-        for chunk in chunks:
-            offered = chunk < start and (earlier is None or self._any(earlier, chunk - first))
-            if again and offered:
-                continue
-            if mask is None or self._any(mask, chunk - first):
-                found.append(chunk)
-        return found
-
-    def _mask(
-        self, group: ChunkGroup, first: int, count: int, last: int | None, prompt: int, junction: int
-    ) -> list[bool] | None:
-        boundaries: tuple[int, ...] = ()
-        if self._interval is not None:
-            boundaries = (prompt - 1, junction) if junction else (prompt - 1,)
-        per = self._chunk_blocks
-        return kept(
-            self._specs[group.number],
-            first * per,
-            count * per,
-            align=self._align,
-            draft=group.draft,
-            interval=self._interval,
-            boundaries=boundaries,
-            last_end=None if last is None else last * per,
-        )
-
-    def _any(self, mask: list[bool], chunk: int) -> bool:
-        return any(mask[chunk * self._chunk_blocks : (chunk + 1) * self._chunk_blocks])
+            state.stored[group.number] = max(state.stored[group.number], self.plan.storable(state, group, limit))
 
     def _see(self, state: OffloadState, group: ChunkGroup, chunks: Iterable[int]) -> None:
         if not self._family.recency_at_end:

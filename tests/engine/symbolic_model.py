@@ -13,7 +13,8 @@ from typing import Any
 from engine.differential.scripts import Script
 from engine.embedded.core import EngineCore, Request
 from engine.embedded.groups import KVGroup
-from engine.embedded.offload import Copies, Offload, OffloadState
+from engine.embedded.offload import Offload
+from engine.embedded.offload_state import Copies, OffloadState
 
 Layers = tuple[int, ...]  # the group of each layer, bottom to top
 

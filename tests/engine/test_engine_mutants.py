@@ -13,7 +13,8 @@ from engine.embedded.block_pool import BlockPool
 from engine.embedded.hashing import NONE_HASH, TOKEN_BYTES, block_hash, block_hashes, salt_key
 from engine.embedded.host_tier import HostTier
 from engine.embedded.local_cache import LocalCache
-from engine.embedded.offload import Offload, OffloadState
+from engine.embedded.offload import Offload
+from engine.embedded.offload_state import OffloadState
 
 
 class UncappedCache(LocalCache):
