@@ -7,6 +7,7 @@ from pathlib import Path
 
 from engine.differential.mutants import MUTANTS
 from engine.differential.run import compare_all, first_catch, scripts
+from engine.differential.speed import side_by_side
 from engine.differential.vectors import VECTORS, read, record
 from engine.differential.vllm_child import VllmError, workers
 
@@ -23,13 +24,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--scripts", type=int, default=500, help="scripts of each group set (default 500)")
     add("--first", type=int, default=0, help="first seed (default 0)")
     add("--workers", type=int, default=2, help="vLLM processes side by side (default 2)")
+    add("--speed", action="store_true", help="time both engines on the same traffic and stop")
     add("--record", type=Path, default=None, metavar="FILE", help="write this release's vectors and stop")
     arguments = parser.parse_args(argv)
     try:
-        with workers(arguments.python, arguments.wheel, arguments.workers) as children:
+        with workers(
+            arguments.python, arguments.wheel, 1 if arguments.speed or arguments.record else arguments.workers
+        ) as children:
             if arguments.record is not None:
                 count = record(arguments.record, children[0])
                 sys.stdout.write(f"{count} traces of vLLM {children[0].version} in {arguments.record}\n")
+                return 0
+            if arguments.speed:
+                for speed in side_by_side(children[0]):
+                    sys.stdout.write(speed.line() + "\n")
                 return 0
             outcome = compare_all(scripts(arguments.scripts, arguments.first), children)
     except VllmError as error:

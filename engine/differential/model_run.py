@@ -9,7 +9,6 @@ from typing import Any
 from engine.differential.scripts import Script
 from engine.embedded.core import EngineCore
 from engine.embedded.hashing import block_hashes, token_bytes
-from engine.embedded.offload import Offload
 from engine.embedded.offload_state import Copies, OffloadState
 
 Trace = dict[str, Any]
@@ -141,8 +140,6 @@ def digest(state: dict[str, Sequence[Any]]) -> str:
     return sha256(json.dumps(state, separators=(",", ":"), sort_keys=True).encode()).hexdigest()[:16]
 
 
-def play(
-    script: Script, version: str, *, core_class: type[EngineCore] = EngineCore, detail: bool = False
-) -> Trace:
+def play(script: Script, version: str, *, core_class: type[EngineCore] = EngineCore, detail: bool = False) -> Trace:
     """The trace of `script` on the embedded core under `version`'s rules."""
     return Player(script, version, core_class).play(detail=detail)

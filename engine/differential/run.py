@@ -55,7 +55,9 @@ def scripts(count: int, first: int) -> Iterable[Script]:
             yield random_script(kind, seed)
 
 
-def both(script: Script, child: VllmChild, core_class: type[EngineCore] = EngineCore) -> tuple[Trace, Trace, str | None]:
+def both(
+    script: Script, child: VllmChild, core_class: type[EngineCore] = EngineCore
+) -> tuple[Trace, Trace, str | None]:
     """The model's trace, vLLM's, and the first difference. A geometry vLLM refuses has an `unsupported` trace."""
     real = child.play(script)
     if "unsupported" in real:
@@ -79,9 +81,7 @@ def compare_all(todo: Iterable[Script], children: Sequence[VllmChild]) -> Outcom
         for results in pool.map(share, range(len(children))):
             for script, model, real, what in results:
                 if not model:
-                    (outcome.differing if what else outcome.refused).append(
-                        (script, what or str(real["unsupported"]))
-                    )
+                    (outcome.differing if what else outcome.refused).append((script, what or str(real["unsupported"])))
                     continue
                 outcome.covered += coverage(model, script)
                 outcome.by_set[script.name.rsplit("/", 1)[0]] += 1
@@ -102,7 +102,7 @@ def first_catch(
         try:
             trace = play(script, version, core_class=mutant)
             what = None if condensed(trace) == real["condensed"] else "its trace is not vLLM's"
-        except Exception as error:  # noqa: BLE001 - a mutant that falls over is caught too
+        except Exception as error:
             what = f"{type(error).__name__}: {error}"
         if what is not None:
             return script, what

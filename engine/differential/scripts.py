@@ -102,8 +102,6 @@ def load(line: str) -> Script:
     data = json.loads(line)
     data.pop("detail", None)
     data["groups"] = tuple(KVGroup(**group) for group in data["groups"])
-    data["requests"] = tuple(
-        Asked(tuple(r["prompt"]), tuple(r["outputs"]), r["salt"]) for r in data["requests"]
-    )
+    data["requests"] = tuple(Asked(tuple(r["prompt"]), tuple(r["outputs"]), r["salt"]) for r in data["requests"])
     data["events"] = tuple((at, what, argument) for at, what, argument in data["events"])
     return Script(**data)

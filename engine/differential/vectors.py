@@ -39,7 +39,7 @@ def record(path: Path, child: VllmChild, per_set: int = _PER_SET) -> int:
 
 
 def condensed(trace: Trace) -> list[Any]:
-    """Requests of a trace, its steps' digests as one string of eight hexadecimal digits each, and what happened how often."""
+    """Requests of a trace, eight hexadecimal digits for each step in one string, and what happened how often."""
     steps = trimmed(trace["steps"])
     marks = "".join(step_mark(step) for step in steps)
     totals = [sum(len(step[name]) for step in steps) for name in ("loads", "stores", "evicted_l1", "evicted_l2")]

@@ -20,7 +20,7 @@ class VllmError(RuntimeError):
 
 
 class VllmChild:
-    """A running worker. `python` is an interpreter that has vLLM; `wheel` an unpacked other release to put before it."""
+    """A running worker. `python` is an interpreter that has vLLM; `wheel` an unpacked other release before it."""
 
     def __init__(self, python: str | Path, wheel: str | Path | None = None) -> None:
         if not Path(python).is_file():
@@ -30,7 +30,8 @@ class VllmChild:
         if wheel is not None:
             env["PYTHONPATH"] = str(wheel)
         env["PYTHONHASHSEED"] = "0"
-        self._log = tempfile.TemporaryFile("w+")  # a pipe that nobody reads would fill up
+        # A pipe that nobody reads would fill up.
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - it lives as long as the child
         self._process = subprocess.Popen(  # noqa: S603 - the user's own interpreter
             [str(python), "-P", str(WORKER)],
             stdin=subprocess.PIPE,
@@ -57,10 +58,14 @@ class VllmChild:
         answer: dict[str, Any] = json.loads(line)
         return answer
 
-    def play(self, script: Script, *, detail: bool = False) -> dict[str, Any]:
-        """vLLM's trace of a script. Raises `VllmError` if vLLM fails; a geometry it refuses is `{"unsupported": why}`."""
+    def play(self, script: Script, *, detail: bool = False, quiet: bool = False) -> dict[str, Any]:
+        """vLLM's trace of a script; `quiet`: only what its requests found, in less time.
+
+        Raises `VllmError` if the worker is gone. A geometry vLLM refuses is `{"unsupported": why}`, an exception of its
+        own `{"error": what}`.
+        """
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(script.message(detail=detail)) + "\n")
+        self._process.stdin.write(json.dumps({**script.message(detail=detail), "quiet": quiet}) + "\n")
         self._process.stdin.flush()
         return self._read()
 

@@ -56,9 +56,24 @@ def load_vllm() -> dict[str, Any]:
     from vllm.v1.request import Request, RequestStatus
     from vllm.v1.structured_output import StructuredOutputManager
 
-    found = dict(locals())
     utils.init_none_hash(sha256)
-    return found
+    return {
+        "CPUOffloadingSpec": CPUOffloadingSpec,
+        "EngineArgs": EngineArgs,
+        "KVConnectorOutput": KVConnectorOutput,
+        "KVTransferConfig": KVTransferConfig,
+        "ModelRunnerOutput": ModelRunnerOutput,
+        "OffloadingWorkerMetadata": OffloadingWorkerMetadata,
+        "Request": Request,
+        "RequestStatus": RequestStatus,
+        "SamplingParams": SamplingParams,
+        "Scheduler": Scheduler,
+        "StructuredOutputManager": StructuredOutputManager,
+        "interface": interface,
+        "sha256": sha256,
+        "torch": torch,
+        "utils": utils,
+    }
 
 
 def version() -> str:
@@ -246,7 +261,8 @@ class Run:
                 del self.pending[job]
                 # A set again: older releases make chunks evictable in its arbitrary order.
                 status = self.offload._jobs[job]
-                status.keys = sorted(status.keys, key=self.key)
+                if not self.script.get("quiet"):
+                    status.keys = sorted(status.keys, key=self.key)
                 worker.mark_completed(job)
                 if loader is not None:
                     received.add(loader)
@@ -264,7 +280,9 @@ class Run:
         scheduler.update_from_output(
             output,
             v["ModelRunnerOutput"](
-                ids, {name: place for place, name in enumerate(ids)}, sampled_token_ids=sampled,
+                ids,
+                {name: place for place, name in enumerate(ids)},
+                sampled_token_ids=sampled,
                 kv_connector_output=transfers,
             ),
         )
@@ -276,7 +294,9 @@ class Run:
         }
 
     def _keys(self, job: int) -> list[list[int]]:
-        return sorted(self.key(key) for key in self.offload._jobs[job].keys) if job in self.offload._jobs else []
+        if self.script.get("quiet") or job not in self.offload._jobs:
+            return []
+        return sorted(self.key(key) for key in self.offload._jobs[job].keys)
 
     @staticmethod
     def _blocks(spec: Any) -> list[int]:
@@ -292,7 +312,7 @@ class Run:
     def play(self) -> dict[str, Any]:
         """The whole script; the trace of every step."""
         script = self.script
-        for number, spec in enumerate(script["requests"]):
+        for number, spec in enumerate(() if script.get("quiet") else script["requests"]):
             self.label(number, spec)
         events = sorted(script["events"], key=lambda event: event[0])
         trace: list[dict[str, Any]] = []
@@ -314,10 +334,13 @@ class Run:
                 else:
                     resets.append(self.reset(argument))
             seen = self.step(now)
+            now += 1
+            if script.get("quiet"):
+                continue
             after_l1, after_l2 = self.l1(), self.l2()
-            seen["evicted_l1"] = sorted(
-                key for block, key in before_l1.items() if after_l1.get(block) != key
-            ) if not resets else []
+            seen["evicted_l1"] = (
+                sorted(key for block, key in before_l1.items() if after_l1.get(block) != key) if not resets else []
+            )
             seen["evicted_l2"] = sorted(list(k) for k in before_l2.keys() - after_l2.keys()) if not resets else []
             if resets:
                 seen["resets"] = resets
@@ -329,7 +352,6 @@ class Run:
             seen.update(state if script["detail"] else {"state": digest(state)})
             trace.append(seen)
             before_l1, before_l2 = after_l1, after_l2
-            now += 1
             if now > script["max_steps"]:
                 break
         return {
@@ -359,7 +381,7 @@ def digest(state: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    """Read scripts, write traces, until stdin ends. `{"speed": ...}` lines are answered with figures instead."""
+    """Read scripts, write traces, until stdin ends. A `quiet` script has no trace, only what its requests found."""
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what vLLM prints goes to stderr
     engine = Engine()
@@ -374,7 +396,7 @@ def main() -> int:
             answer["capacity"] = run.capacity
         except Unsupported as error:
             answer = {"unsupported": str(error)}
-        except Exception as error:  # noqa: BLE001 - whatever vLLM raises is the answer
+        except Exception as error:
             import traceback
 
             answer = {"error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()}

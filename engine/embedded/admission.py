@@ -1,8 +1,8 @@
 """How a waiting request comes to its blocks: looked up in both tiers, loaded or not, if what it needs is free."""
 
+from engine.embedded.block_pool import BlockPool
 from engine.embedded.config import EngineConfig
 from engine.embedded.groups import Geometry
-from engine.embedded.block_pool import BlockPool
 from engine.embedded.local_cache import Hit, LocalCache
 from engine.embedded.offload import Offload
 from engine.embedded.offload_state import OffloadState
@@ -55,9 +55,7 @@ class Admission:
             self._load(self.offload, request, request.offload, hit.tokens, external)
             return None
         self.cache.extend(request.tables, computed + count)
-        self.cache.register(
-            request.tables, request.keys, computed + count, request.prompt_len, request.junction
-        )
+        self.cache.register(request.tables, request.keys, computed + count, request.prompt_len, request.junction)
         return count
 
     def _take_in(self, request: Request) -> None:

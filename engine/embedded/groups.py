@@ -70,7 +70,9 @@ def parse_groups(text: str) -> tuple[KVGroup, ...]:
         words = [value for value in rest if not value.isdigit() and not (value[:1] == "x" and value[1:].isdigit())]
         wanted = 2 if kind == "window" else 1
         if kind not in get_args(GroupKind) or len(numbers) != wanted or set(words) - {"draft"} or len(layers) > 1:
-            raise GroupError(f"{part!r} is no KV group: write full:BLOCK, mla:BLOCK or window:BLOCK:WINDOW[:xN][:draft]")
+            raise GroupError(
+                f"{part!r} is no KV group: write full:BLOCK, mla:BLOCK or window:BLOCK:WINDOW[:xN][:draft]"
+            )
         groups.append(
             KVGroup(
                 kind=kind,  # type: ignore[arg-type]
@@ -128,9 +130,7 @@ class Geometry:
     def replay_tokens(self) -> int:
         """Tokens whose recomputation restores every window layer exactly (docs/kv-groups.md has the proof)."""
         return sum(
-            group.layers * (group.window - 1)
-            for group in self.groups
-            if group.window is not None and not group.draft
+            group.layers * (group.window - 1) for group in self.groups if group.window is not None and not group.draft
         )
 
 

@@ -76,9 +76,7 @@ class LocalCache:
         self._drafts = drafts
         # Most blocks a windowed request holds at once: it gives blocks back as it goes.
         self._most = [
-            None
-            if group.window is None
-            else -(-min(group.window - 1 + step_tokens, context_tokens) // group.block) + 1
+            None if group.window is None else -(-min(group.window - 1 + step_tokens, context_tokens) // group.block) + 1
             for group in geometry.groups
         ]
 
@@ -111,9 +109,7 @@ class LocalCache:
     def _limit(self, length: int) -> int:
         return length - 1
 
-    def needed(
-        self, tables: Tables, hit: Hit | None, total: int, computed: int, *, capped: bool = False
-    ) -> int:
+    def needed(self, tables: Tables, hit: Hit | None, total: int, computed: int, *, capped: bool = False) -> int:
         """Blocks a request must take from the queue to hold `total` tokens, `computed` of them not its own work.
 
         Without a hit the request is one that already holds its blocks. `capped`: by what a window ever holds at once.

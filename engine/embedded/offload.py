@@ -6,6 +6,7 @@ some steps later (`copy_steps`), and a request with copies under way is not look
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+
 from engine.embedded.families import Family
 from engine.embedded.groups import Geometry
 from engine.embedded.host_tier import HostTier
@@ -133,7 +134,9 @@ class Offload:
                     return None
         return found
 
-    def load(self, state: OffloadState, tables: Sequence[Sequence[int]], unkeyed: Sequence[int], external: int, now: int) -> Copies:
+    def load(
+        self, state: OffloadState, tables: Sequence[Sequence[int]], unkeyed: Sequence[int], external: int, now: int
+    ) -> Copies:
         """Begin to load `external` tokens into the request's blocks. `unkeyed[g]` is where its blocks lack a key."""
         total = state.promoted or state.local + external
         keys: list[bytes] = []
@@ -158,7 +161,9 @@ class Offload:
         self._loading.update(keys)
         return copies
 
-    def scheduled(self, state: OffloadState, known: int, fresh: Sequence[Sequence[int]], *, restarted: bool) -> list[int]:
+    def scheduled(
+        self, state: OffloadState, known: int, fresh: Sequence[Sequence[int]], *, restarted: bool
+    ) -> list[int]:
         """A request was scheduled and got blocks; its tables' lengths before that."""
         state.known = known
         if restarted:
@@ -214,9 +219,7 @@ class Offload:
         for group, chunks in offered:
             own = state.keys[group.number]
             # A chunk that another request is just copying is neither stored nor reused by this one.
-            self._see(
-                state, group, [c for c in chunks if own[c] in fresh_keys or self.tier.state(own[c]) is not False]
-            )
+            self._see(state, group, [c for c in chunks if own[c] in fresh_keys or self.tier.state(own[c]) is not False])
         if fresh is None:
             return None, True
         if not fresh:

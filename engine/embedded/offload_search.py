@@ -1,7 +1,7 @@
 """How much of a prompt the host tier can give, when every group must agree.
 
-Full groups are scanned from the first chunk L1 does not cover; window groups from the back, for a run of chunks as long
-as the window. A draft group asks for one chunk more and gives it up. Whoever finds less lowers the boundary for all, and
+Full groups are scanned from the first chunk L1 does not cover; window groups from the back, for a run of chunks as
+long as the window. A draft group asks for one chunk more and gives it up. Whoever finds less lowers the boundary for all, and
 windows already accepted are asked again. **A group that finds nothing makes the whole answer 0.**
 """
 
@@ -112,9 +112,7 @@ class Search:
                 gained = limit - local
         return None if waiting else gained
 
-    def _ask(
-        self, group: ChunkGroup, own: Sequence[bytes], local: int, limit: int, unverified: bool
-    ) -> int | None:
+    def _ask(self, group: ChunkGroup, own: Sequence[bytes], local: int, limit: int, unverified: bool) -> int | None:
         """Chunks found from the first one L1 does not cover on, the drafter's extra one included."""
         size = group.tokens
         reach = limit

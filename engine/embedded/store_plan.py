@@ -55,9 +55,7 @@ class StorePlan:
             return first, count, []
         return first, count, self._worthy(state, group, first, count, start, again, junction)
 
-    def _revisit(
-        self, state: OffloadState, group: ChunkGroup, count: int, start: int
-    ) -> tuple[int, bool]:
+    def _revisit(self, state: OffloadState, group: ChunkGroup, count: int, start: int) -> tuple[int, bool]:
         """Where an ended request's offer begins: its last window may end elsewhere than the prompt's did."""
         size = self._specs[group.number].block
         if (

@@ -89,7 +89,9 @@ def read_launch(command: str) -> Launch:
     while words and "=" in words[0] and not words[0].startswith("-"):
         words.pop(0)
     for start in (["vllm", "serve"], ["serve"]):
-        if words[: len(start)] == start or (len(start) == 2 and words[:1] and words[0].endswith("/vllm") and words[1:2] == ["serve"]):
+        if words[: len(start)] == start or (
+            len(start) == 2 and words[:1] and words[0].endswith("/vllm") and words[1:2] == ["serve"]
+        ):
             words = words[len(start) :]
             break
     model = words.pop(0) if words and not words[0].startswith("-") else None

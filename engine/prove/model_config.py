@@ -1,7 +1,7 @@
 """KV groups out of a model's `config.json`, by the rules vLLM groups layers with. Used where no vLLM is installed.
 
-Covered: full attention, sliding windows (all layers, a pattern, or `layer_types`), latent attention, MTP layers, and the
-DeepSeek-V4 geometry. Anything else is refused, not guessed.
+Covered: full attention, sliding windows (all layers, a pattern, or `layer_types`), latent attention, MTP layers, and
+the DeepSeek-V4 geometry. Anything else is refused, not guessed.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,12 @@ _FULL_TYPES = ("full_attention", "attention", "global")
 _WINDOW_TYPES = ("sliding_attention", "local", "sliding_window")
 
 # Published for DeepSeek-V4 (upstream issue 51761): latent blocks of 256 tokens beside windows in blocks of 64, 4 and 8.
-_DEEPSEEK_V4 = (("mla", 256, None, False), ("window", 64, 128, False), ("window", 4, 8, False), ("window", 8, 128, False))
+_DEEPSEEK_V4 = (
+    ("mla", 256, None, False),
+    ("window", 64, 128, False),
+    ("window", 4, 8, False),
+    ("window", 8, 128, False),
+)
 _DEEPSEEK_V4_DRAFT = ("window", 64, 128, True)
 
 
@@ -82,7 +87,7 @@ def _layers(config: Mapping[str, Any], kind: str) -> list[_Layer]:
     types = config.get("layer_types")
     if isinstance(types, list):
         return [_typed(str(name), window) for name in types[:count]]
-    if "kv_lora_rank" in config and config["kv_lora_rank"]:
+    if config.get("kv_lora_rank"):
         return [_Layer("mla")] * count
     for name in ("linear_num_key_heads", "mamba_d_state", "ssm_cfg", "state_size", "attention_chunk_size"):
         if config.get(name):
@@ -105,9 +110,7 @@ def _typed(name: str, window: int | None) -> _Layer:
         if window is None:
             raise ModelError("config.json has sliding layers and no sliding_window")
         return _Layer("window", window)
-    raise ModelError(
-        f"layer type {name!r} is not covered here; name an environment that has vLLM with --python"
-    )
+    raise ModelError(f"layer type {name!r} is not covered here; name an environment that has vLLM with --python")
 
 
 def _mtp_layers(config: Mapping[str, Any], layers: list[_Layer]) -> list[_Layer]:

@@ -23,7 +23,7 @@ _QUESTION = 23
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One length: tokens of the prompt, what a re-send loaded, what the next two turns loaded, who vetoed the re-send."""
+    """One length: tokens of the prompt, what its re-send and the next two turns loaded, who vetoed the re-send."""
 
     tokens: int
     again: int
@@ -42,7 +42,13 @@ def lengths(groups: Sequence[KVGroup], chunk_blocks: int, remainders: int = _REM
 
 
 def script_of(
-    tokens: int, groups: tuple[KVGroup, ...], *, chunk_blocks: int, retention: int | None, prompt_only: bool, budget: int
+    tokens: int,
+    groups: tuple[KVGroup, ...],
+    *,
+    chunk_blocks: int,
+    retention: int | None,
+    prompt_only: bool,
+    budget: int,
 ) -> Script:
     """A prompt of `tokens` tokens: cold, again, and two turns more, each after L1 was emptied."""
     prompt = tuple((place * 7 + 1) % 997 for place in range(tokens))

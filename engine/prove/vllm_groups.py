@@ -1,4 +1,4 @@
-"""A model's KV groups, made by vLLM's own code from `config.json`: layers are built on the meta device, without weights.
+"""A model's KV groups, made by vLLM's own code from `config.json`: layers on the meta device, without weights.
 
 Run by path with the Python of an environment that has vLLM; nothing of this project is imported here. One JSON object
 on stdin (`config`, `block_size`, `speculation`, `hybrid`), one on stdout (`vllm`, `groups`).

@@ -118,9 +118,7 @@ class SymbolicCore(EngineCore):
         if isinstance(self.offload, CopyingOffload):
             self.offload.memory = self.memory
 
-    def _load(
-        self, offload: Offload, request: Request, state: OffloadState, local: int, external: int
-    ) -> None:
+    def _load(self, offload: Offload, request: Request, state: OffloadState, local: int, external: int) -> None:
         plan: dict[int, tuple[int, list[int]]] = {}
         for number, (row, group) in enumerate(zip(request.tables.blocks, self._geometry.groups, strict=True)):
             first = -(-local // group.block)
@@ -163,7 +161,9 @@ class SymbolicCore(EngineCore):
             self.answers.append((request.id, request.length - 1, hidden[-1]))
 
 
-def wrong_answer(script: Script, layers: Layers, core_class: type[SymbolicCore], **changes: Any) -> tuple[str | None, Any]:
+def wrong_answer(
+    script: Script, layers: Layers, core_class: type[SymbolicCore], **changes: Any
+) -> tuple[str | None, Any]:
     """Play a script; the first answer that differs from the cold one, and the core's statistics."""
     from dataclasses import replace
 

@@ -56,7 +56,9 @@ def test_no_answer_is_ever_wrong(rule: str) -> None:
     loads = 0
     for seed in range(SCRIPTS):
         script = evicted(seed)
-        wrong, stats = wrong_answer(script, layers_of(script.groups, random.Random(seed)), SymbolicCore, window_rule=rule)
+        wrong, stats = wrong_answer(
+            script, layers_of(script.groups, random.Random(seed)), SymbolicCore, window_rule=rule
+        )
         assert wrong is None, f"{script.name} {script.title}: {wrong}"
         loads += stats.loads
     assert loads > SCRIPTS // 2

@@ -23,7 +23,18 @@ def test_notation_goes_both_ways() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "full", "full:x", "window:16", "full:16:128", "half:16", "full:16:drft", "window:16:0", "full:0", "full:4:x2:x3"],
+    [
+        "",
+        "full",
+        "full:x",
+        "window:16",
+        "full:16:128",
+        "half:16",
+        "full:16:drft",
+        "window:16:0",
+        "full:0",
+        "full:4:x2:x3",
+    ],
 )
 def test_groups_that_are_none(text: str) -> None:
     with pytest.raises(GroupError):

@@ -13,7 +13,9 @@ from engine.prove.model_config import ModelError, groups_of
 from engine.prove.sweep import Row, lengths
 from engine.prove.verdict import Setting, candidates, in_words, word_of
 
-KV = "--kv-transfer-config '{\"kv_connector\":\"OffloadingConnector\",\"kv_connector_extra_config\":{\"cpu_bytes_to_use\":9}}'"
+KV = (
+    '--kv-transfer-config \'{"kv_connector":"OffloadingConnector","kv_connector_extra_config":{"cpu_bytes_to_use":9}}\''
+)
 LAYERS = ["sliding_attention", "full_attention"] * 2
 LLAMA = {"model_type": "llama", "num_hidden_layers": 2}
 GEMMA3 = {"model_type": "gemma3_text", "num_hidden_layers": 4, "sliding_window": 128, "layer_types": LAYERS}
@@ -77,10 +79,14 @@ def test_models_as_they_were_on_vllm(
 
 def test_a_length_dependent_geometry_is_called_one(capsys: pytest.CaptureFixture[str]) -> None:
     groups = "mla:256,window:64:128,window:64:128:draft"
-    status, out, _ = run(capsys, "--groups", groups, "--vllm-version", "0.29.0", "--length", "30208", "--length", "30300")
+    status, out, _ = run(
+        capsys, "--groups", groups, "--vllm-version", "0.29.0", "--length", "30208", "--length", "30300"
+    )
     assert status == 1
     assert out.startswith("loads only for some lengths")
-    status, out, _ = run(capsys, "--groups", groups, "--vllm-version", "0.32.0", "--length", "30208", "--length", "30300")
+    status, out, _ = run(
+        capsys, "--groups", groups, "--vllm-version", "0.32.0", "--length", "30208", "--length", "30300"
+    )
     assert (status, out.splitlines()[0]) == (0, "loads")
 
 
@@ -160,9 +166,14 @@ def test_groups_of_models() -> None:
     deepseek = {"model_type": "deepseek_v3", "num_hidden_layers": 3, "kv_lora_rank": 512, "num_nextn_predict_layers": 1}
     assert groups_text(deepseek, serve) == "mla:32:x3"
     assert groups_text(deepseek, f"{serve} {MTP}") == "mla:32:x4:draft"
-    assert groups_text({"model_type": "mistral", "num_hidden_layers": 2, "sliding_window": 64}, serve) == "window:32:64:x2"
+    assert (
+        groups_text({"model_type": "mistral", "num_hidden_layers": 2, "sliding_window": 64}, serve) == "window:32:64:x2"
+    )
     assert groups_text({"model_type": "qwen2", "num_hidden_layers": 2, "sliding_window": 64}, serve) == "full:32:x2"
-    gemma = {"model_type": "gemma3", "text_config": {"model_type": "gemma3_text", "num_hidden_layers": 6, "sliding_window": 9}}
+    gemma = {
+        "model_type": "gemma3",
+        "text_config": {"model_type": "gemma3_text", "num_hidden_layers": 6, "sliding_window": 9},
+    }
     assert groups_text(gemma, serve) == "window:32:9:x5,full:32"
     assert groups_text(GEMMA3, f"{serve} --disable-hybrid-kv-cache-manager") == "full:32:x4"
     assert groups_of(LLAMA, read_launch("vllm serve m")).notes

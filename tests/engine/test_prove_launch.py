@@ -4,7 +4,10 @@ import pytest
 
 from engine.prove.launch import LaunchError, read_launch
 
-KV = '{"kv_connector":"OffloadingConnector","kv_role":"kv_both","kv_connector_extra_config":{"cpu_bytes_to_use":9,"blocks_per_chunk":2}}'
+KV = (
+    '{"kv_connector":"OffloadingConnector","kv_role":"kv_both",'
+    '"kv_connector_extra_config":{"cpu_bytes_to_use":9,"blocks_per_chunk":2}}'
+)
 
 
 def test_the_incidents_launch() -> None:
