@@ -59,7 +59,7 @@ class Admission:
         return count
 
     def _take_in(self, request: Request) -> None:
-        """A load has ended: its blocks get their keys. A prompt loaded to its last token still has that one computed."""
+        """A load has ended: its blocks get their keys. The last token of a prompt is computed all the same."""
         promoted = request.offload.promoted if request.offload is not None else 0
         self.cache.register(
             request.tables,

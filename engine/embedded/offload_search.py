@@ -1,8 +1,8 @@
 """How much of a prompt the host tier can give, when every group must agree.
 
 Full groups are scanned from the first chunk L1 does not cover; window groups from the back, for a run of chunks as
-long as the window. A draft group asks for one chunk more and gives it up. Whoever finds less lowers the boundary for all, and
-windows already accepted are asked again. **A group that finds nothing makes the whole answer 0.**
+long as the window. A draft group asks for one chunk more and gives it up. Whoever finds less lowers the boundary for
+all, and windows already accepted are asked again. **A group that finds nothing makes the whole answer 0.**
 """
 
 from collections.abc import Callable, Sequence

@@ -116,7 +116,7 @@ def _read_config(path: Path) -> dict[str, Any]:
 
 
 def _setting(model: ModelGroups, launch: Launch, version: str) -> Setting:
-    if launch.arguments and launch.connector is None:
+    if (launch.model or launch.arguments) and launch.connector is None:
         raise ProveError(
             "the launch configures no second tier: add --kv-transfer-config with OffloadingConnector, "
             "or --kv-offloading-size"

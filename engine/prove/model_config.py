@@ -127,7 +127,7 @@ def _mtp_layers(config: Mapping[str, Any], layers: list[_Layer]) -> list[_Layer]
 
 
 def _grouped(layers: list[_Layer], block: int, *, marked: bool, hybrid: bool) -> tuple[KVGroup, ...]:
-    """vLLM's split: layers of one shape, cut into groups of equal size; the group of the last layer is the drafter's."""
+    """vLLM's split: layers of one shape in groups of equal size; the group of the last layer is the drafter's."""
     if not hybrid:
         layers = [_Layer("full") if layer.kind == "window" else layer for layer in layers]
     shapes: dict[_Layer, list[int]] = {}

@@ -122,7 +122,9 @@ def _notes(word: Word, rows: Sequence[Row]) -> tuple[str, ...]:
 def in_words(verdict: Verdict, groups: Sequence[KVGroup], explain: Callable[[int], str] | None = None) -> list[str]:
     """The verdict for a person, its first line alone being the answer."""
     name = explain or (lambda number: group_name(groups, number))
-    first = verdict.word
+    first: str = verdict.word
+    if verdict.word == "loads only for some lengths":
+        first += f" ({sum(row.again > 0 for row in verdict.rows)} of {len(verdict.rows)})"
     if verdict.veto is not None and verdict.word != "loads":
         first += f": {name(verdict.veto)} vetoes"
         if verdict.remedies:
