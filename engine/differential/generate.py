@@ -74,14 +74,16 @@ def random_script(kind: GroupSet, seed: int) -> Script:
     groups = parse_groups(rng.choice(kind.shapes))
     geometry = Geometry(groups)
     chunk = rng.choice(kind.chunks)
-    requests = _requests(rng, geometry.step, kind.units, rng.randrange(3, 12))
+    # Requests that all grow at once in a pool made for little more than one of them are preempted.
+    pressing = rng.random() < 0.25
+    requests = _requests(rng, geometry.step, kind.units, rng.randrange(3, 12), pressing)
     longest = max(len(asked.prompt) + len(asked.outputs) for asked in requests)
     total = sum(len(asked.prompt) + len(asked.outputs) for asked in requests)
     budget = rng.choice([geometry.step + 1, 3 * geometry.step, 8 * geometry.step, 8192])
     one = sum(-(-longest // group.block) + 2 for group in groups)
     every = sum(-(-total // group.block) + 2 for group in groups)
     tight = rng.random() < 0.75
-    num_blocks = 1 + (one + rng.randrange(one) if tight else every)
+    num_blocks = 1 + (one + rng.randrange(1 + one // 4 if pressing else one) if tight or pressing else every)
     chunks_one = max(1, one // chunk)
     l2 = rng.choice([chunks_one // 2 + 1, chunks_one * 2, chunks_one * 4, every])
     retention = _retention(rng, geometry, groups, chunk)
@@ -93,11 +95,11 @@ def random_script(kind: GroupSet, seed: int) -> Script:
         l2_chunks=l2,
         retention=retention,
         budget=budget,
-        seats=rng.choice([1, 2, 4, 64]),
+        seats=rng.choice([2, 4, 64] if pressing else [1, 2, 4, 64]),
         prompt_only=rng.random() < 0.6,
         copy_steps=rng.choice([0, 0, 0, 1, 3]),
         requests=requests,
-        events=_events(rng, requests),
+        events=_events(rng, requests, pressing),
     )
 
 
@@ -109,7 +111,7 @@ def _retention(rng: random.Random, geometry: Geometry, groups: tuple[KVGroup, ..
     return rng.choice([0, 0, None, interval if fits else 0])
 
 
-def _requests(rng: random.Random, step: int, units: tuple[int, int], count: int) -> tuple[Asked, ...]:
+def _requests(rng: random.Random, step: int, units: tuple[int, int], count: int, pressing: bool) -> tuple[Asked, ...]:
     low, high = units
     found: list[Asked] = []
     for _ in range(count):
@@ -126,16 +128,19 @@ def _requests(rng: random.Random, step: int, units: tuple[int, int], count: int)
         prompt = prompt[: 2 * step * high]
         if rng.random() < 0.2:
             prompt = prompt[: max(1, len(prompt) // step * step)] or prompt
-        outputs = tuple(rng.randrange(1_000) for _ in range(rng.choice([1, 1, 2, 5, min(step + 1, 40)])))
+        spoken = min(4 * step, 90) if pressing else rng.choice([1, 1, 2, 5, min(step + 1, 40)])
+        outputs = tuple(rng.randrange(1_000) for _ in range(spoken))
         found.append(Asked(prompt, outputs, rng.choice(_NONE_SALTS) if rng.random() < 0.3 else None))
     if rng.random() < 0.7:
         found.append(replace(rng.choice(found)))
     return tuple(found)
 
 
-def _events(rng: random.Random, requests: tuple[Asked, ...]) -> tuple[tuple[int, What, int | bool], ...]:
+def _events(
+    rng: random.Random, requests: tuple[Asked, ...], pressing: bool
+) -> tuple[tuple[int, What, int | bool], ...]:
     """Arrivals one after another or in bursts, some aborts, now and then a reset."""
-    crowded = rng.random() < 0.5
+    crowded = rng.random() < 0.5 or pressing
     aborting = rng.random() < 0.3
     resetting = rng.random() < 0.3
     events: list[tuple[int, What, int | bool]] = []

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
@@ -57,10 +57,10 @@ class Player:
             return {}
         return {tuple(self._key(key)): ready for key, ready in self.core.tier.contents().items()}
 
-    def play(self, *, detail: bool = False) -> Trace:
-        """The whole script; the trace of every step."""
+    def play(self, *, detail: bool = False, quiet: bool = False) -> Trace:
+        """The whole script; the trace of every step, or without one if `quiet`."""
         script, core = self.script, self.core
-        for number in range(len(script.requests)):
+        for number in () if quiet else range(len(script.requests)):
             self._label(number)
         events = sorted(script.events, key=lambda event: event[0])
         steps: list[Trace] = []
@@ -88,6 +88,11 @@ class Player:
             emitted = [event.request_id for event in core.step()]
             for name in emitted:
                 outputs[name] += 1
+            now += 1
+            if quiet:
+                if now > script.max_steps:
+                    break
+                continue
             after_l1, after_l2 = self._l1(), self._l2()
             seen: Trace = {
                 "scheduled": [[request.id, count] for request, count in core.last_scheduled],
@@ -107,7 +112,6 @@ class Player:
             seen.update(state if detail else {"state": digest(state)})
             steps.append(seen)
             before_l1, before_l2 = after_l1, after_l2
-            now += 1
             if now > script.max_steps:
                 break
         return {
@@ -135,7 +139,7 @@ class Player:
         ]
 
 
-def digest(state: dict[str, Sequence[Any]]) -> str:
+def digest(state: Mapping[str, object]) -> str:
     """A short name of everything that L1, L2 and the free queue hold."""
     return sha256(json.dumps(state, separators=(",", ":"), sort_keys=True).encode()).hexdigest()[:16]
 

@@ -17,7 +17,7 @@ from engine.differential.scripts import Script
 from engine.differential.vllm_child import VllmChild, VllmError
 
 VECTORS = Path(__file__).with_name("vectors")
-_PER_SET = 24
+_PER_SET = 20
 
 
 def record(path: Path, child: VllmChild, per_set: int = _PER_SET) -> int:

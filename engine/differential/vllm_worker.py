@@ -336,6 +336,8 @@ class Run:
             seen = self.step(now)
             now += 1
             if script.get("quiet"):
+                if now > script["max_steps"]:
+                    break
                 continue
             after_l1, after_l2 = self.l1(), self.l2()
             seen["evicted_l1"] = (

@@ -247,7 +247,7 @@ class EngineCore(Admission):
             count = self._readmit(request, budget) if request.loaded else self._admit(request, budget)
             if count is None:
                 queue.popleft()
-                aside = request.loading or not self._family.holders_only
+                aside = request.id in self._loaders or not self._family.holders_only
                 (skipped_holders if aside else skipped).append(request)
                 continue
             if not count:

@@ -32,11 +32,11 @@ class KVGroup:
         if self.kind not in get_args(GroupKind):
             raise GroupError(f"group kind {self.kind!r}: choose one of {', '.join(get_args(GroupKind))}")
         for name, value in (("block", self.block), ("layers", self.layers)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            if value < 1:
                 raise GroupError(f"{name}={value!r} of a group: give a whole number of at least 1")
         if (self.kind == "window") != (self.window is not None):
             raise GroupError("a window group needs a window in tokens, and no other group has one")
-        if self.window is not None and (not isinstance(self.window, int) or self.window < 1):
+        if self.window is not None and self.window < 1:
             raise GroupError(f"window={self.window!r} of a group: give a whole number of at least 1")
 
     @property

@@ -41,10 +41,10 @@ class HostTier:
 
     def touch(self, keys: Sequence[bytes]) -> None:
         """Mark chunks as just used, the first one as the most recent."""
-        order = self._readers if self._by_end else self._idle
+        order: OrderedDict[bytes, int] | OrderedDict[bytes, None] = self._readers if self._by_end else self._idle
         for key in reversed(keys):
             if key in order:
-                order.move_to_end(key)  # type: ignore[attr-defined]
+                order.move_to_end(key)
 
     def reserve(self, keys: Sequence[bytes]) -> list[bytes] | None:
         """Make room for the chunks of `keys` that are not here yet, and return those.

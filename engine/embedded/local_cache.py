@@ -83,11 +83,11 @@ class LocalCache:
     def open(self, hashes: Sequence[bytes], prompt_len: int) -> tuple[list[list[bytes]], Tables]:
         """Block keys of each group, and empty tables, for a request whose units of tokens have these hashes."""
         geometry, unit = self.geometry, self.geometry.unit
-        keys = []
+        keys: list[list[bytes]] = []
         tables = Tables.empty(len(geometry.groups))
         for number, group in enumerate(geometry.groups):
             per = group.block // unit
-            own = hashes[per - 1 :: per] if per > 1 else list(hashes)
+            own = list(hashes[per - 1 :: per])
             mark = bytes([number])
             keys.append([key + mark for key in own] if number else own)
             if per > 1 and not group.windowed:

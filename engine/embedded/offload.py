@@ -58,6 +58,7 @@ class Offload:
             chunk_blocks=chunk_blocks,
             retention=retention,
             prompt_only=prompt_only,
+            whole=replay is not None,
         )
 
     def knows(self, state: OffloadState) -> bool:

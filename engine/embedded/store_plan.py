@@ -20,11 +20,13 @@ class StorePlan:
         chunk_blocks: int,
         retention: int | None,
         prompt_only: bool,
+        whole: bool = False,
     ) -> None:
         self._specs = geometry.groups
         self._family = family
         self._chunk_blocks = chunk_blocks
         self._prompt_only = prompt_only
+        self._whole = whole  # store no chunk of which a window has left a part, as vLLM does
         self._interval = retention if family.sparse_store else None
         full = {group.tokens for group in groups if group.window is None}
         self._align: int | None = None
@@ -88,7 +90,10 @@ class StorePlan:
     ) -> list[int]:
         """Those of the chunks `first` .. `count` - 1 that have blocks and that a later lookup could use."""
         per, row = self._chunk_blocks, state.blocks[group.number]
-        chunks = [chunk for chunk in range(first, count) if row[chunk * per + per - 1] != NULL]
+        if self._whole:
+            chunks = [chunk for chunk in range(first, count) if NULL not in row[chunk * per : (chunk + 1) * per]]
+        else:
+            chunks = [chunk for chunk in range(first, count) if row[chunk * per + per - 1] != NULL]
         if group.window is None:
             return chunks
         spec = self._specs[group.number]

@@ -91,7 +91,12 @@ def _speaker(arguments: argparse.Namespace) -> Iterator[Speaker]:
     if arguments.vllm_version is not None:
         raise ProveError("--vllm-version is for the embedded model; with --python the installed vLLM answers")
     with VllmChild(arguments.python, arguments.wheel) as child:
-        yield Speaker(child.play, child.version, f"vLLM {child.version}, its own scheduler and connector", child)
+        yield Speaker(
+            lambda script: child.play(script, quiet=True),
+            child.version,
+            f"vLLM {child.version}, its own scheduler and connector",
+            child,
+        )
 
 
 def _groups(arguments: argparse.Namespace, launch: Launch, speaker: Speaker) -> ModelGroups:

@@ -145,7 +145,7 @@ def _from_flags(model: str | None, flags: list[tuple[str, str | None]], words: t
             values["prefix_caching"] = value not in ("false", "False")
         elif name == "--disable-hybrid-kv-cache-manager":
             values["hybrid"] = value in ("false", "False")
-    return Launch(**values, **groups)
+    return Launch(**{**values, **groups})
 
 
 def _put(target: dict[str, Any], path: list[str], value: Any) -> None:

@@ -84,7 +84,7 @@ def row_of(script: Script, trace: Trace, version: str) -> Row:
     veto = None
     if not loaded[1]:
         player = Player(script, version)
-        player.play()
+        player.play(quiet=True)
         offload = player.core.offload
         if offload is not None and offload.vetoes:
             veto = offload.vetoes.most_common(1)[0][0]
@@ -93,4 +93,4 @@ def row_of(script: Script, trace: Trace, version: str) -> Row:
 
 def model_player(version: str) -> Play:
     """The embedded core as the one who plays."""
-    return lambda script: Player(script, version).play()
+    return lambda script: Player(script, version).play(quiet=True)

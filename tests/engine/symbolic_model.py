@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from engine.differential.scripts import Script
-from engine.embedded.core import EngineCore, Request
+from engine.embedded.core import EngineCore
 from engine.embedded.groups import KVGroup
 from engine.embedded.offload import Offload
 from engine.embedded.offload_state import Copies, OffloadState
+from engine.embedded.requests import Request
 
 Layers = tuple[int, ...]  # the group of each layer, bottom to top
 
