@@ -46,7 +46,7 @@ class Admission:
             return 0
         promoted = request.offload.promoted if external and request.offload is not None else 0
         if promoted:
-            self.cache.promote(request.tables, hit, computed, promoted)
+            self.cache.promote(request.tables, hit, computed, promoted, request.length)
         else:
             self.cache.adopt(request.tables, hit, external)
         self._count_admission(request, hit.tokens, external)

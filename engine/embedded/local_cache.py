@@ -161,8 +161,8 @@ class LocalCache:
                 if not skipped_tokens or min(total - skipped_tokens, external) > 0:
                     self._grow(tables.blocks[number], total, group.block)
 
-    def promote(self, tables: Tables, hit: Hit, start: int, end: int) -> None:
-        """Tables for a load of the full groups up to `end`, with everything from `start` on computed once more.
+    def promote(self, tables: Tables, hit: Hit, start: int, end: int, length: int) -> None:
+        """Tables for a load of the full groups up to `end` of `length` tokens, all from `start` on computed once more.
 
         Full groups get their blocks to `end`. Window groups get none before `start`; theirs may carry keys again where
         recomputation has made them exact.
@@ -179,7 +179,7 @@ class LocalCache:
             row.extend([NULL] * gone)
             row.extend(found[gone:])
             row.extend([NULL] * (start // group.block - len(row)))
-            exact = max(0, end - (group.window - 1))
+            exact = max(0, min(end, length - 1) - (group.window - 1))
             tables.registered[number] = max(len(found), -(-exact // group.block))
         for number in self.geometry.full_ids:
             self._grow(tables.blocks[number], end, self.geometry.groups[number].block)

@@ -111,7 +111,8 @@ class Offload:
         if reach is None:
             return None
         end = local + reach
-        start = max(0, end - max(1, replay))
+        # The last token of a prompt must come out right too, although its own values may have been loaded.
+        start = max(0, min(end, length - 1) - replay)
         gained = start - start % self._step - local
         if gained <= found or gained < max(group.tokens for group in self._full.groups):
             return found
