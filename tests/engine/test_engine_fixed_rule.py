@@ -163,13 +163,12 @@ def test_a_shorter_cut_gives_wrong_answers(fault: type[SymbolicCore]) -> None:
 
 def test_keys_given_too_early_give_wrong_answers_to_the_next_branch() -> None:
     """Whoever branches off inside what was computed beside the hole must not find its blocks."""
-    script = replace(veto_script(parse_groups("full:4,window:4:9:x2")), retention=None)
-    asked = script.requests[0]
-    branch = replace(asked, prompt=(*asked.prompt[:90], *range(500, 520)))
-    script = replace(
-        script, requests=(asked, asked, branch), events=(*script.events, (90, "add", 2)), budget=8_192, seats=4
-    )
-    layers: Layers = (0, 1, 0, 1)
+    script = veto_script(parse_groups("full:8:x2,window:4:5:x3"))
+    # Its last prefix ends at 96; the third window is exact from there on only, and keeps a block before it.
+    asked = replace(script.requests[0], prompt=tuple(range(104)))
+    branch = replace(asked, prompt=(*asked.prompt[:98], *range(500, 520)))
+    script = replace(script, requests=(asked, asked, branch), events=(*script.events, (90, "add", 2)))
+    layers: Layers = (0, 1, 1, 1, 0)
     wrong, stats = wrong_answer(script, layers, EarlyKeysCore, window_rule="fixed")
     assert stats.loads == 1
     assert wrong is not None
