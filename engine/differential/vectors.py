@@ -17,15 +17,22 @@ from engine.differential.scripts import Script
 from engine.differential.vllm_child import VllmChild, VllmError
 
 VECTORS = Path(__file__).with_name("vectors")
-_PER_SET = 20
+SEEDS = (*range(24), 27, 31, 35, 39)  # the last ones are about preemption
 
 
-def record(path: Path, child: VllmChild, per_set: int = _PER_SET) -> int:
-    """Have vLLM play the first scripts of every group set and write their traces; how many."""
+def record(path: Path, child: VllmChild, seeds: tuple[int, ...] = SEEDS) -> int:
+    """Have vLLM play scripts of every group set and write their traces; how many.
+
+    Traces of the same release and the same scripts that the file has already are kept.
+    """
     lines = [json.dumps({"vllm": child.version})]
+    known = _known(path, child.version)
     for kind in GROUP_SETS:
-        for seed in range(per_set):
+        for seed in seeds:
             script = random_script(kind, seed)
+            if (kind.name, seed, _digest(script)) in known:
+                lines.append(known[kind.name, seed, _digest(script)])
+                continue
             trace = child.play(script)
             if "error" in trace:
                 raise VllmError(f"vLLM raised {trace['error']} over {script.name}")
@@ -36,6 +43,15 @@ def record(path: Path, child: VllmChild, per_set: int = _PER_SET) -> int:
     with path.open("wb") as raw, gzip.GzipFile(fileobj=raw, mode="wb", mtime=0, filename="") as out:
         out.write(("\n".join(lines) + "\n").encode())
     return len(lines) - 1
+
+
+def _known(path: Path, version: str) -> dict[tuple[str, int, str], str]:
+    if not path.exists():
+        return {}
+    first, *lines = gzip.decompress(path.read_bytes()).decode().splitlines()
+    if json.loads(first)["vllm"] != version:
+        return {}
+    return {tuple(json.loads(line)[:3]): line for line in lines}
 
 
 def condensed(trace: Trace) -> list[Any]:
