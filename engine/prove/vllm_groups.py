@@ -109,8 +109,7 @@ def main() -> int:
         from vllm.v1.core import kv_cache_utils as utils
 
         specs = build_layers(config)
-        made = utils.get_kv_cache_configs(config, [specs], [1 << 36])
-        groups = [describe(group, interface) for group in made[0].kv_cache_groups]
+        groups = [describe(group, interface) for group in utils.get_kv_cache_groups(config, specs)]
     answer = {"vllm": __version__, "groups": groups}
     out.write(json.dumps(answer) + "\n")
     out.flush()
