@@ -12,7 +12,7 @@ import pytest
 from symbolic_model import Layers, SymbolicCore, layers_of, wrong_answer
 
 from engine.differential.generate import GroupSet, random_script
-from engine.differential.scripts import Script
+from engine.differential.scripts import Asked, Script
 from engine.embedded.config import EngineConfig
 from engine.embedded.groups import Geometry, parse_groups
 from engine.embedded.local_cache import Hit, LocalCache, Tables
@@ -69,14 +69,22 @@ def test_no_answer_is_ever_wrong(rule: str) -> None:
 
 def test_vllms_rule_stores_a_chunk_whose_front_a_window_has_left() -> None:
     """A hit that ends inside a chunk leaves null blocks at its front; vLLM looks at its last block only."""
-    groups = parse_groups("full:2,window:2:4:x2")
-    layers: Layers = (0, 1, 0, 1)
-    for seed in range(150):
-        script = replace(evicted(seed), chunk_blocks=2, groups=groups, retention=None, num_blocks=300)
-        if wrong_answer(script, layers, SymbolicCore)[0] is not None:
-            assert wrong_answer(script, layers, SymbolicCore, window_rule="fixed")[0] is None
-            return
-    pytest.fail("no script reads such a chunk")
+    base = veto_script(parse_groups("full:2:x2,window:2:4"))
+    texts = (range(12), range(100, 112), range(11), range(9))
+    script = replace(
+        base,
+        chunk_blocks=2,
+        retention=None,
+        l2_chunks=8,  # the second prompt drives the first one's chunks out of L2, not out of L1
+        requests=tuple(Asked(tuple(text), (1,)) for text in texts),
+        events=((0, "add", 0), (20, "add", 1), (40, "add", 2), (60, "reset", False), (60, "add", 3)),
+    )
+    layers: Layers = (0, 1, 0)
+    wrong, stats = wrong_answer(script, layers, SymbolicCore)
+    assert stats.loads == 1
+    assert wrong is not None
+    assert wrong.startswith("request 3")
+    assert wrong_answer(script, layers, SymbolicCore, window_rule="fixed")[0] is None
 
 
 def test_the_fixed_rule_loads_where_a_window_vetoes() -> None:
