@@ -23,6 +23,8 @@ pytestmark = pytest.mark.xdist_group("docs_commands")  # its fixture is made onc
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 OWN_COMMANDS = (
     ("engine", "serve"),
+    ("engine", "prove"),
+    ("engine.differential",),
     ("reference_gateway",),
     ("conformance.matrix",),
     ("conformance.aa",),
@@ -31,6 +33,8 @@ OWN_COMMANDS = (
 RUN_TARGETS = "tests/targets/run_targets.py"
 OF_OTHERS = {
     "--enable-prompt-tokens-details",  # vLLM
+    *("--kv-transfer-config", "--speculative-config", "--kv-offloading-size"),  # vLLM
+    "--prefix-cache-retention-interval",  # vLLM
     "--snapshot-update",  # syrupy
     "--config",  # LiteLLM too
 }
