@@ -26,7 +26,7 @@ conformance: $(STAMP)  ## judge the embedded pair, or a gateway: make conformanc
 	$(BIN)/prefixproof $(if $(TARGET),--target '$(TARGET)') $(ARGS)
 
 test: $(STAMP)  ## the project's own tests; ARGS="-k NAME" narrows them
-	$(BIN)/pytest tests -q -n 2 --dist loadgroup $(ARGS)
+	$(BIN)/pytest tests -q -n 2 --dist loadfile $(ARGS)
 
 lint: $(STAMP)  ## formatting, lint and types; changes nothing
 	$(BIN)/ruff format --check $(LINTED)

@@ -68,12 +68,18 @@ OPTIONS = (
     ),
     Option("report", "DIR", "write report.json, report.html, junit.xml and details/ into this folder"),
     Option("allow-unjudged", "FAMILY,...", "do not exit 12 when no rule of cache or usage could be judged"),
-    Option("allow-disruptive", None, "allow what changes the engine for others, e.g. emptying its cache"),
+    Option(
+        "allow-disruptive",
+        None,
+        "allow what changes the engine for others, e.g. emptying its cache; no rule of this version does so",
+    ),
     Option("seed", "N", "seed of the synthetic sessions (default: 0)"),
     Option("shape", "SHAPE", "size of the sessions: scaled (about 5 k tokens, default) or full (as real clients)"),
     Option("template", "NAME", "prompt template of the embedded engine: tools-first (default) or system-first"),
     Option("block-size", "N", "cache block of the embedded engine, in tokens (default: 64)"),
     Option("tokenizer", "NAME", "tokenizer of the embedded engine: fast (default) or deepseek"),
+    Option("pool-tokens", "N", "tokens the engine's cache holds (default: read from the /metrics of --engine)"),
+    Option("pool-share", "PERCENT", "the most of a production engine's cache that a run may fill (default: 2)"),
     Option("timeout", "SECONDS", "how long one request may take (default: 120)"),
 )
 

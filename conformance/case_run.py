@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, Protocol
 
 import pytest
 
 from conformance import RULE_SET, __version__
-from conformance.errors import SendingStopped, SuiteProblem, TargetProblem
+from conformance.disclosure import Disclosure
+from conformance.errors import SendingStopped, SuiteProblem, TargetProblem, VantageMissing
 from conformance.options import RunOptions
-from conformance.redact import hide_secrets, public_url
+from conformance.redact import public_url
 from conformance.report.as_junit import properties
 from conformance.report.wording import explain
 from conformance.rules import Rule
@@ -30,6 +32,7 @@ class SuiteRun(Protocol):
     def preflight(self) -> None: ...
     def observed(self, entry: Entry, /) -> Any: ...
     def record(self, verdict: Verdict, /) -> None: ...
+    def sent_texts(self) -> Sequence[str]: ...
     def report(self) -> RunReport: ...
     def exit_code(self) -> ExitCode: ...
     def close(self) -> None: ...
@@ -54,14 +57,35 @@ class SuiteSession:
     written: tuple[str, ...] = ()
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
 
+    @cached_property
+    def disclosure(self) -> Disclosure:
+        """The gate everything passes that this run writes."""
+        return Disclosure((self.options.api_key,), self._sent_texts)
+
+    def _sent_texts(self) -> Sequence[str]:
+        options = self.options
+        typed = [text or "" for text in (options.target, options.model, options.engine, options.upstream_listen)]
+        return [*typed, *(self.run.sent_texts() if self.run is not None else ())]
+
     def stop(self, code: ExitCode, error: BaseException | str) -> None:
         """Note the first problem that ended the run; later ones follow from it."""
         if self.problem is None:
-            self.problem = Problem(code, error if isinstance(error, str) else one_line(error))
+            self.problem = Problem(code, self.one_line(error) if isinstance(error, BaseException) else error)
+
+    def one_line(self, error: BaseException) -> str:
+        """An exception as one line without secrets; its type too, and no word nobody knows, unless it was meant."""
+        text = self.disclosure.text(" ".join(str(error).split()))
+        if not isinstance(error, (SendingStopped, TargetProblem, SuiteProblem, VantageMissing)):
+            text = self.disclosure.words(text)
+            text = f"{type(error).__name__}: {text}" if text else type(error).__name__
+        return text if len(text) <= LONGEST_ERROR else text[: LONGEST_ERROR - 1] + "…"
 
     def report(self) -> RunReport:
+        """The report as it may be written."""
         report = self.run.report() if self.run is not None else self._empty_report()
-        return report if self.problem is None else replace(report, problem=self.problem.line)
+        if self.problem is not None:
+            report = replace(report, problem=self.problem.line)
+        return self.disclosure.report(report)
 
     def _empty_report(self) -> RunReport:
         options = self.options
@@ -114,7 +138,7 @@ class CaseRun:
             raise SuiteProblem(f"the case of {self.rule.id} on {self.entry} gave a second verdict")
         if verdict.status is Status.FAIL and not self.rule.is_must:
             verdict = replace(verdict, status=Status.WARN)
-        self._record(verdict)
+        verdict = self._record(verdict)
         if verdict.status in (Status.FAIL, Status.ERROR):
             pytest.fail(explain(self.rule, verdict), pytrace=False)
         elif verdict.status not in (Status.PASS, Status.WARN):
@@ -126,37 +150,33 @@ class CaseRun:
         try:
             yield
         except SendingStopped as error:
-            self._end(Status.INCONCLUSIVE, one_line(error))
+            self._end(Status.INCONCLUSIVE, self.session.one_line(error))
+        except VantageMissing as error:
+            self._end(Status.NOT_RUN, self.session.one_line(error))
         except TargetProblem as error:
             self.session.stop(ExitCode.TARGET, error)
-            self._end(Status.INCONCLUSIVE, one_line(error))
+            self._end(Status.INCONCLUSIVE, self.session.one_line(error))
         except Exception as error:
-            self._record(self._own(Status.ERROR, one_line(error)))
+            self._record(self._own(Status.ERROR, self.session.one_line(error)))
             raise
 
     def _end(self, status: Status, reason: str) -> None:
-        self._record(self._own(status, reason))
-        pytest.skip(f"{status}: {reason}")
+        verdict = self._record(self._own(status, reason))
+        pytest.skip(f"{status}: {verdict.reason}")
 
     def _own(self, status: Status, reason: str) -> Verdict:
         return Verdict(
             rule=self.rule.id, entry=self.entry, status=status, reason=reason, vantage=self.rule.evidence[0], n=0
         )
 
-    def _record(self, verdict: Verdict) -> None:
-        self.verdict = verdict
-        self._run().record(verdict)
-        self.item.user_properties += properties(self.rule, verdict)
+    def _record(self, verdict: Verdict) -> Verdict:
+        """Keep the verdict as it may be shown; returns that."""
+        self.verdict = self.session.disclosure.verdict(verdict)
+        self._run().record(self.verdict)
+        self.item.user_properties += properties(self.rule, self.verdict)
+        return self.verdict
 
     def _run(self) -> SuiteRun:
         if self.session.run is None:
             raise SuiteProblem("a case ran before the preflight")
         return self.session.run
-
-
-def one_line(error: BaseException) -> str:
-    """An exception as one line without secrets; its type too, unless the suite raised it on purpose."""
-    text = hide_secrets(" ".join(str(error).split()))
-    if not isinstance(error, (SendingStopped, TargetProblem, SuiteProblem)):
-        text = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    return text if len(text) <= LONGEST_ERROR else text[: LONGEST_ERROR - 1] + "…"

@@ -13,6 +13,7 @@ import pytest
 
 import prefixproof_plugin
 from conformance import RULE_SET, __version__
+from conformance.asking import TERMINAL
 from conformance.report.wording import EXIT_MEANING
 from prefixproof_plugin import OPTIONS
 
@@ -57,6 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 f"ERROR: {argument}: the suite sends each session once and in order, so it runs in one process\n"
             )
             return int(pytest.ExitCode.USAGE_ERROR)
+    TERMINAL.note()
     with _without_foreign_settings():
         return int(pytest.main([*SEALED, *typed], plugins=[prefixproof_plugin]))
 
@@ -72,7 +74,7 @@ def help_text() -> str:
     lines += ["", "exit codes:"]
     for code, meaning in EXIT_MEANING.items():
         lines += _entry(str(int(code)), meaning, column=6)
-    lines += _entry("2-5", "as pytest: interrupted, internal error, wrong options, no case selected", column=6)
+    lines += _entry("3-5", "as pytest: internal error, wrong options, no case selected", column=6)
     return "\n".join(lines)
 
 

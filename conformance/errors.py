@@ -4,7 +4,8 @@
     ├── UsageProblem       a wrong option or combination of options       -> pytest's usage error, exit 4
     ├── TargetProblem      unreachable, wrong protocol, key or model      -> exit 10
     ├── SuiteProblem       the suite itself (or its own pair) failed      -> exit 11
-    └── SendingStopped     the breaker or the token budget ended sending  -> verdicts become inconclusive
+    ├── SendingStopped     the breaker or the token budget ended sending  -> verdicts become inconclusive
+    └── VantageMissing     a rule needs what the user did not give        -> verdicts become not run
 
 Messages are one line, say what to do, and never carry a key or a prompt.
 """
@@ -24,6 +25,10 @@ class TargetProblem(PrefixproofError):
 
 class SuiteProblem(PrefixproofError):
     """The suite, its recorder or its embedded pair failed; says nothing about the target."""
+
+
+class VantageMissing(PrefixproofError):
+    """An observation needs a vantage point that this run has not: the message says which option gives it."""
 
 
 class SendingStopped(PrefixproofError):

@@ -20,7 +20,7 @@ SHAPES = ("scaled", "full")
 TEMPLATES = ("tools-first", "system-first")
 TOKENIZERS = ("fast", "deepseek")
 EMBEDDED_ONLY = ("fault", "template", "block-size", "tokenizer")
-TARGET_ONLY = ("engine", "api-key", "allow-disruptive")
+TARGET_ONLY = ("engine", "api-key", "allow-disruptive", "pool-tokens", "pool-share")
 
 
 def read_options(given: Mapping[str, str | bool | None], *, environment_key: str | None = None) -> RunOptions:
@@ -60,6 +60,8 @@ def read_options(given: Mapping[str, str | bool | None], *, environment_key: str
         block_size=_number(int, "block-size", words.get("block-size"), defaults.block_size, least=1),
         tokenizer=_one_of("tokenizer", words.get("tokenizer"), TOKENIZERS, defaults.tokenizer),
         timeout_s=_number(float, "timeout", words.get("timeout"), defaults.timeout_s, least=0.001),
+        pool_tokens=_number(int, "pool-tokens", words["pool-tokens"], 0, least=1) if "pool-tokens" in words else None,
+        pool_share=_number(float, "pool-share", words.get("pool-share"), defaults.pool_share, least=0.001),
     )
 
 

@@ -41,7 +41,7 @@ class RunOptions:
     budget: Budget = Budget.STANDARD
     report_dir: Path | None = None
     allow_unjudged: tuple[str, ...] = ()
-    allow_disruptive: bool = False
+    allow_disruptive: bool = False  # without it nothing may change the engine for others; no rule asks for it yet
     seed: int = 0
     shape: str = "scaled"
     template: str = "tools-first"  # of the embedded engine; ignored with a target
@@ -50,6 +50,9 @@ class RunOptions:
     recorder: bool = True  # of the embedded pair; False leaves client evidence only
     pause_s: float = 2.0  # before a failure seen from the client's side is confirmed; 0 on the embedded pair
     timeout_s: float = 120.0
+    longest_wait_s: float = 30.0  # that a Retry-After of the target is waited for, at once
+    pool_tokens: int | None = None  # that the engine's cache holds; None: as its /metrics say, if they do
+    pool_share: float = 2.0  # percent of a production engine's pool that a run may fill
 
     def __repr__(self) -> str:
         shown = {k: v for k, v in self.__dict__.items() if k != "api_key"}

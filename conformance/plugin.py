@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
+from conformance.asking import TERMINAL
 from conformance.case_run import CaseRun, SuiteRun, SuiteSession
-from conformance.casebook import Judge
+from conformance.casebook import Judge, running_order
 from conformance.errors import SuiteProblem, TargetProblem, UsageProblem
 from conformance.listing import rule_listing
 from conformance.option_values import read_options
@@ -27,6 +28,9 @@ from prefixproof_plugin import API_KEY_VARIABLE, OPTIONS, SUITE_FOLDERS
 
 SESSION = pytest.StashKey[SuiteSession]()
 CASE_RUN = pytest.StashKey[CaseRun]()
+SUMMARISED = (0, 1, 2, 4, 5)
+"""Exit statuses after which pytest asks for a summary; after an internal error or `pytest.exit` it does not."""
+
 QUIET = -2
 """pytest's verbosity in a sealed run, by `suite.ini`; each -v a user types adds one."""
 
@@ -35,7 +39,7 @@ def make_run(options: RunOptions) -> SuiteRun:
     """The one place a run is made."""
     from conformance.run import Run
 
-    run: SuiteRun = Run(options)
+    run: SuiteRun = Run(options, ask=TERMINAL.ask)
     return run
 
 
@@ -75,11 +79,19 @@ def activate(config: pytest.Config) -> None:
     if getattr(config.option, "numprocesses", None) or hasattr(config, "workerinput"):
         raise pytest.UsageError("-n (pytest-xdist) does not go with the suite: it sends each session once and in order")
     config.stash[SESSION] = SuiteSession(_options(config))
+    _keep_tracebacks_short(config)
     if config.option.verbose > QUIET:
         config.option.verbose -= QUIET
     elif config.option.collectonly:
         config.option.verbose = -1  # where pytest lists the cases by name
     config.pluginmanager.register(sys.modules[__name__], __name__)
+
+
+def _keep_tracebacks_short(config: pytest.Config) -> None:
+    """Longer forms print arguments and local variables: answers of the target as they came, and the key."""
+    if config.option.tbstyle != "no":
+        config.option.tbstyle = "short"
+    config.option.showlocals = config.option.fulltrace = False
 
 
 def _options(config: pytest.Config) -> RunOptions:
@@ -118,7 +130,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     missing = wanted - {item.stash[CASE_RUN].rule.id for item in kept + dropped}
     if whole_suite and missing:
         session.stop(ExitCode.SUITE, f"no case judges {', '.join(sorted(missing))}")
-    items[:] = kept
+    items[:] = sorted(kept, key=lambda item: running_order(item.stash[CASE_RUN].rule.id))
     if dropped:
         config.hook.pytest_deselected(items=dropped)
 
@@ -150,7 +162,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     except Exception as problem:
         suite.stop(ExitCode.SUITE, problem)
         if config.option.tbstyle != "no" and not isinstance(problem, SuiteProblem):
-            config.notify_exception(pytest.ExceptionInfo.from_exception(problem), config.option)
+            shown = str(pytest.ExceptionInfo.from_exception(problem).getrepr(style="short"))
+            _show(config, disclosed_traceback(suite, shown))
         return True
     _show(config, terminal.header(suite.run.report(), **_look(config)))
     return None
@@ -182,10 +195,38 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
         return result
 
 
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Everything pytest shows or writes of a case by itself passes the gate: the traceback, and no captured output."""
+    report = yield
+    suite = item.config.stash[SESSION]
+    report.sections.clear()
+    if isinstance(report.longrepr, tuple):  # a skip: path, line, reason
+        path, line, reason = report.longrepr
+        report.longrepr = (path, line, suite.disclosure.text(reason))
+    elif report.longrepr is not None:
+        report.longrepr = disclosed_traceback(suite, str(report.longrepr))
+    return report
+
+
+def disclosed_traceback(suite: SuiteSession, text: str) -> str:
+    """A short traceback as it may be shown: messages of exceptions may quote what a target said."""
+    return "\n".join(
+        f"E {suite.disclosure.words(line[1:])}" if line.startswith("E ") else suite.disclosure.text(line)
+        for line in text.splitlines()
+    )
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     suite = session.config.stash[SESSION]
-    if suite.problem is not None:
+    if exitstatus == pytest.ExitCode.INTERRUPTED and suite.problem is None:
+        # Ctrl-C and pytest's own stops: the words and the files name the code the process really ends with.
+        suite.exit_code = ExitCode.INTERRUPTED
+    elif exitstatus == pytest.ExitCode.INTERNAL_ERROR and suite.problem is None:
+        suite.stop(ExitCode.SUITE, "pytest itself failed: see above")
+        suite.exit_code = ExitCode.SUITE
+    elif suite.problem is not None:
         suite.exit_code = suite.problem.code
     elif suite.run is None:
         return
@@ -201,8 +242,9 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         except OSError as error:
             suite.stop(ExitCode.SUITE, f"the report could not be written: {error.strerror}")
             suite.exit_code = ExitCode.SUITE
-    if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) or suite.problem is not None:
-        session.exitstatus = suite.exit_code
+    session.exitstatus = suite.exit_code
+    if exitstatus not in SUMMARISED:
+        pytest_terminal_summary(session.config)
 
 
 def pytest_terminal_summary(config: pytest.Config) -> None:

@@ -1,7 +1,8 @@
-"""The relaying recorder: stands between a gateway and its engine and keeps what the suite's own requests became.
+"""The recorder: stands where a gateway's engine should be and keeps what the suite's own requests became.
 
 It relays every request byte for byte, both ways, and remembers only those whose body carries the run's marker:
-other users' prompts pass through a shared gateway without being looked at further or kept.
+other users' prompts pass through a shared gateway without being looked at further or kept. A request whose token has
+a script in `scripts` is answered by that script instead; without an engine there are scripted answers only.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import asyncio
 import contextlib
 import re
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -18,16 +19,19 @@ from typing import Any
 import httpx
 
 from conformance.errors import TargetProblem, UsageProblem
+from conformance.scripting import Script, ScriptTable
+from conformance.scripting.chat import error
+from conformance.scripting.stand_in import scripted_answer, stand_in
+from conformance.scripting.table import ScriptAborted, play
 from conformance.servers import serve
 from conformance.wire.endpoint import KEPT_ALIVE_S, base_url, plain_client_options
 from conformance.wire.exchange import UpstreamRecord
-from conformance.wire.jsontext import dumps
+from conformance.wire.headers import HOP_BY_HOP, NOT_FORWARDED, RawHeaders, forwarded, shown
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-RawHeaders = list[tuple[bytes, bytes]]
 
 MAX_BYTES = 256 * 1024 * 1024
 """Bodies kept in one run, both ways together."""
@@ -41,33 +45,28 @@ the engine's answer has ended, and that answer is whole."""
 
 CONNECT_TIMEOUT_S = 10.0
 
-_HOP_BY_HOP = frozenset(
-    b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding"
-    b" upgrade".split()
-)
-_NOT_FORWARDED = _HOP_BY_HOP | {b"host", b"content-length", b"accept-encoding", b"expect"}
-_SECRET = re.compile(r"auth|api-?key|token|secret|cookie|password|credential|signature")
-
 
 class Recorder:
     """An ASGI app that relays to `engine_url`, and the records it made. `mark` and `since` are for other threads.
 
-    `marker` is ASCII, so that it reads the same in any JSON escaping; None keeps nothing. Raises `UsageProblem`
-    for an engine URL or a marker that cannot be used.
+    `engine_url` None: nothing is relayed; what has no script gets a 503, and probes of `GET /health` and
+    `GET /v1/models` are answered as an engine would. `marker` is ASCII, so that it reads the same in any JSON escaping;
+    None keeps nothing. Raises `UsageProblem` for an engine URL or a marker that cannot be used.
     """
 
     def __init__(
         self,
-        engine_url: str,
+        engine_url: str | None,
         *,
         marker: bytes | None = None,
         max_bytes: int = MAX_BYTES,
         linger_s: float = LINGER_S,
     ) -> None:
         try:
-            self.engine_url, _ = base_url(engine_url)
+            self.engine_url = base_url(engine_url)[0] if engine_url is not None else None
         except TargetProblem as exc:
             raise UsageProblem(str(exc).replace("the target", "the engine")) from None
+        self.scripts = ScriptTable()
         self.url: str | None = None  # where a gateway reaches the recorder, once it is served
         self.seen = 0  # all requests
         self.unrecorded = 0  # relayed without being kept: no marker in the body
@@ -115,6 +114,12 @@ class Recorder:
             self._changed.wait_for(lambda: all(slot.ended for slot in self._slots[mark:]), settle_s)
             return tuple(slot.record() for slot in self._slots[mark:] if not slot.dropped)
 
+    def arrived(self, token: str, mark: int, timeout_s: float) -> bool:
+        """Wait until a request with `token` has arrived after `mark`, at most `timeout_s`; whether one has."""
+        wanted = token.encode()
+        with self._changed:
+            return self._changed.wait_for(lambda: any(wanted in s.body for s in self._slots[mark:]), timeout_s)
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._lifespan(receive, send)
@@ -124,13 +129,24 @@ class Recorder:
             return
         slot = self._admit(scope, body)
         sending = _Sending(send)
-        work = asyncio.create_task(self._relay(scope, body, slot, sending))
+        found = self.scripts.find(body, self._marker)
+        if found is not None:
+            token, reply = found
+            if slot is not None:
+                slot.script = reply.name
+            serving = self._play(scripted_answer(reply, scope["path"], body), token, slot, sending)
+        elif self.engine_url is None:
+            serving = self._play(stand_in(scope["method"], scope["path"]), "", slot, sending)
+        else:
+            serving = self._relay(scope, body, slot, sending)
+        linger_s = self._linger_s if found is None else 0.0
+        work = asyncio.create_task(serving)
         gone = asyncio.create_task(_disconnected(receive))
         try:
             await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
             # uvicorn reports a finished response as a disconnect too: that one must not cancel the tidying up.
             if not work.done() and not sending.finished:
-                await asyncio.wait({work}, timeout=self._linger_s)
+                await asyncio.wait({work}, timeout=linger_s)
                 work.cancel()
             await work
         except asyncio.CancelledError:
@@ -144,7 +160,7 @@ class Recorder:
             self._end(slot)
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
-        options = plain_client_options(self.engine_url)
+        options = plain_client_options(self.engine_url or "http://127.0.0.1")
         # No read timeout: how long an engine may take is the business of the gateway, which goes away if it tires.
         timeout = httpx.Timeout(None, connect=CONNECT_TIMEOUT_S)
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=64, keepalive_expiry=KEPT_ALIVE_S)
@@ -167,8 +183,9 @@ class Recorder:
                 self.dropped += 1
                 return None
             self._kept_bytes += len(body)
-            slot = _Slot(scope["method"], scope["path"], _shown(scope["headers"]), body)
+            slot = _Slot(scope["method"], scope["path"], shown(scope["headers"]), body)
             self._slots.append(slot)
+            self._changed.notify_all()
             return slot
 
     def _keep(self, slot: _Slot | None, chunk: bytes) -> None:
@@ -189,25 +206,25 @@ class Recorder:
                 self._changed.notify_all()
 
     def _target_url(self, raw_path: bytes, query: bytes) -> httpx.URL:
-        url = httpx.URL(self.engine_url)
+        url = httpx.URL(self.engine_url or "")
         path = url.raw_path.rstrip(b"/") + raw_path
         return url.copy_with(raw_path=path + b"?" + query if query else path)
 
     async def _relay(self, scope: Scope, body: bytes, slot: _Slot | None, sending: _Sending) -> None:
         assert self._client is not None, "the recorder is not being served"
-        headers = [*_forwarded(scope["headers"], _NOT_FORWARDED), (b"accept-encoding", b"identity")]
+        headers = [*forwarded(scope["headers"], NOT_FORWARDED), (b"accept-encoding", b"identity")]
         url = self._target(scope["raw_path"], scope["query_string"])
         request = httpx.Request(scope["method"], url, headers=headers, content=body)
         try:
             response = await self._client.send(request, stream=True)
         except httpx.HTTPError as exc:
             self._end(slot)
-            await sending.bad_gateway(self.engine_url, exc)
+            await sending.bad_gateway(self.engine_url or "", exc)
             return
         try:
             if slot is not None:
                 slot.status = response.status_code
-            await sending.start(response.status_code, _forwarded(response.headers.raw, _HOP_BY_HOP))
+            await sending.start(response.status_code, forwarded(response.headers.raw, HOP_BY_HOP))
             async for chunk in response.aiter_raw():
                 self._keep(slot, chunk)
                 await sending.chunk(chunk)
@@ -221,9 +238,28 @@ class Recorder:
         finally:
             await response.aclose()
 
+    async def _play(self, script: Script, token: str, slot: _Slot | None, sending: _Sending) -> None:
+        async def start(status: int, headers: RawHeaders) -> None:
+            if slot is not None:
+                slot.status = status
+            await sending.start(status, headers)
+
+        async def chunk(body: bytes) -> None:
+            self._keep(slot, body)
+            await sending.chunk(body)
+
+        try:
+            await play(script, start=start, chunk=chunk, hold=lambda: self.scripts.held(token))
+        except ScriptAborted:
+            raise BrokenUpstreamError("cut by its script") from None
+        if slot is not None:
+            slot.complete = True
+        self._end(slot)
+        await sending.end()
+
 
 class BrokenUpstreamError(Exception):
-    """The engine broke off in the middle of an answer."""
+    """The engine broke off in the middle of an answer, or a script says so."""
 
 
 @dataclass
@@ -239,6 +275,7 @@ class _Slot:
     complete: bool = False
     ended: bool = False
     dropped: bool = False
+    script: str | None = None
     _record: UpstreamRecord | None = None
 
     def drop(self) -> int:
@@ -258,6 +295,7 @@ class _Slot:
             status=self.status,
             response_body=b"".join(self.answer),
             complete=self.complete,
+            script=self.script,
         )
         if self.ended:
             self._record = record
@@ -285,9 +323,9 @@ class _Sending:
         refused = isinstance(exc, httpx.ConnectError | httpx.ConnectTimeout)
         what = "does not accept connections" if refused else "closed the connection without an answer"
         message = f"prefixproof recorder: the engine at {engine_url} {what}"
-        error = {"message": message, "type": "upstream_unreachable", "param": None, "code": 502}
-        await self.start(502, [(b"content-type", b"application/json")])
-        await self.end(dumps({"error": error}))
+        answer = error(502, message, "upstream_unreachable")
+        await self.start(502, [(name.encode(), value.encode()) for name, value in answer.headers])
+        await self.end(answer.body)
 
 
 async def _read_body(receive: Receive) -> bytes | None:
@@ -307,23 +345,6 @@ async def _disconnected(receive: Receive) -> None:
         pass
 
 
-def _forwarded(headers: Iterable[tuple[bytes, bytes]], without: frozenset[bytes]) -> RawHeaders:
-    """The end-to-end headers: without `without` and whatever `Connection` names (RFC 9110, 7.6.1)."""
-    pairs = [(name.lower(), value) for name, value in headers]
-    named = {token.strip().lower() for name, value in pairs if name == b"connection" for token in value.split(b",")}
-    return [(name, value) for name, value in pairs if name not in without and name not in named]
-
-
-def _shown(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Headers as text by lower-case name, repeated ones joined, secrets replaced."""
-    shown: dict[str, str] = {}
-    for raw_name, raw_value in headers:
-        name = raw_name.decode("latin-1").lower()
-        value = "[redacted]" if _SECRET.search(name) else raw_value.decode("latin-1")
-        shown[name] = f"{shown[name]}, {value}" if name in shown else value
-    return shown
-
-
 def parse_listen(listen: str) -> tuple[str, int]:
     """(host, port) of `HOST:PORT` or `[IPV6]:PORT`. Raises `UsageProblem`."""
     host, colon, port = listen.strip().rpartition(":")
@@ -335,14 +356,16 @@ def parse_listen(listen: str) -> tuple[str, int]:
 
 @contextlib.contextmanager
 def relay(
-    engine_url: str,
+    engine_url: str | None,
     *,
     marker: bytes | None = None,
     listen: str = "127.0.0.1:0",
     max_bytes: int = MAX_BYTES,
     linger_s: float = LINGER_S,
 ) -> Iterator[Recorder]:
-    """Serve a recorder in front of `engine_url` while the context lasts; its `url` is where it listens.
+    """Serve a recorder in front of `engine_url` (None: scripted answers only) while the context lasts.
+
+    Its `url` is where it listens.
 
     Raises `UsageProblem` when it cannot listen there.
     """

@@ -1,24 +1,25 @@
 """What a report may show of a request or an answer: no secrets, no foreign text, nothing long.
 
 Text the suite did not send itself belongs to somebody (a tenant, a gateway's own system prompt, a model). It is shown
-by its shape only: every letter as `a`, every digit as `9`, punctuation and white space as they are.
+by its shape only (`conformance.masks`).
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import orjson
 
-REDACTED = "[redacted]"
+from conformance.keys import REDACTED
+from conformance.masks import Own, mask, shape
+from conformance.vocabulary import Vocabulary
+
 SHOWN_ENDS = 120
 """Characters kept at each end of a long text."""
-
-Own = Callable[[str], bool]
 
 _SECRET_NAME = re.compile(
     r"authorization|cookie|api[-_]?key|secret|password|passwd|credential|(?:access|auth|id|refresh|session|security)[-_]?token"
@@ -33,20 +34,11 @@ _SECRET_TEXT = (
     (re.compile(r"([?&][\w-]*(?:key|token|secret|password|sig)[\w-]*=)[^&\s\"'#]+", re.IGNORECASE), rf"\1{REDACTED}"),
     (re.compile(r"(\b(?:x-)?api[-_]key[\"']?\s*[:=]\s*[\"']?)[^\s\"',;]{6,}", re.IGNORECASE), rf"\1{REDACTED}"),
 )
-_IDENTIFIER = re.compile(r"[A-Za-z_$][\w$.\-]{0,63}")
 _PROTOCOL_WORD = re.compile(r"[\w./:\-]{0,80}")
 _PROTOCOL_KEYS = frozenset(
-    ("role", "type", "object", "model", "finish_reason", "stop_reason", "id", "tool_call_id", "tool_use_id")
+    ("role", "type", "object", "model", "finish_reason", "stop_reason", "id", "tool_call_id", "tool_use_id", "code")
 )
-_DIGIT = re.compile(r"\d")
-_LETTER = re.compile(r"[^\W\d_]")
-
-
-def redact_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Headers with credentials and cookies replaced; names stay as they are."""
-    return {
-        name: REDACTED if _SECRET_NAME.search(name) else hide_secrets(_cut(value)) for name, value in headers.items()
-    }
+_PROTOCOL = Vocabulary()
 
 
 def redact_body(body: Any, own: Own) -> str:
@@ -66,11 +58,6 @@ def redact_body(body: Any, own: Own) -> str:
         if any(line.startswith("data:") for line in lines):
             return "\n".join(_stream_line(line, own) for line in lines)
         return _text("\n".join(lines), own)
-
-
-def mask(text: str) -> str:
-    """The shape of a text: letters as `a`, digits as `9`, all else as it is."""
-    return _LETTER.sub("a", _DIGIT.sub("9", text))
 
 
 def hide_secrets(text: str) -> str:
@@ -102,23 +89,39 @@ def _json(value: Any, own: Own, key: str = "") -> Any:
     if _SECRET_NAME.search(key):
         return REDACTED
     if key in _PROTOCOL_KEYS and _PROTOCOL_WORD.fullmatch(value):
-        return hide_secrets(value)
+        return _protocol_word(value, own)
     return _text(value, own)
 
 
+def _protocol_word(value: str, own: Own) -> str:
+    """Names and ids of a protocol stand where they are known; of others, e.g. a made-up id, the shape."""
+    hidden = hide_secrets(value)
+    return hidden if own(hidden) else _PROTOCOL.spoken(hidden)
+
+
 def _name(name: str, own: Own) -> str:
-    return name if _IDENTIFIER.fullmatch(name) else _text(name, own)
+    return _protocol_word(name, own) if _PROTOCOL_WORD.fullmatch(name) else _text(name, own)
 
 
 def _text(text: str, own: Own) -> str:
-    # Secrets go first: cutting could leave half of one, which no pattern knows any more.
+    """Secrets go first: cutting could leave half of one, which no pattern knows any more."""
     hidden = hide_secrets(text)
-    return _cut(hidden if own(text) else mask(hidden).replace(mask(REDACTED), REDACTED))
+    if len(hidden) <= 2 * SHOWN_ENDS + 40:
+        return _masked(hidden, own)
+    head, tail = hidden[:SHOWN_ENDS], hidden[-SHOWN_ENDS:]
+    if not own(hidden):
+        head, tail = _masked(head, own), _masked(tail, own)
+    return f"{head} …[{len(hidden)} characters in all]… {tail}"
+
+
+def _masked(text: str, own: Own) -> str:
+    return mask(text, own).replace(shape(REDACTED), REDACTED)
 
 
 def _stream_line(line: str, own: Own) -> str:
     if not line.startswith("data:"):
-        return line if re.fullmatch(r"(event: ?[\w.\-]{0,60})?", line) else _text(line, own)
+        named = re.fullmatch(r"(event: ?)([\w.\-]{0,60})", line)
+        return f"{named[1]}{_PROTOCOL.spoken(named[2])}" if named else _text(line, own)
     data = line[5:].strip()
     if data == "[DONE]":
         return line
@@ -126,9 +129,3 @@ def _stream_line(line: str, own: Own) -> str:
         return "data: " + json.dumps(_json(orjson.loads(data), own), ensure_ascii=False)
     except orjson.JSONDecodeError:
         return "data: " + _text(data, own)
-
-
-def _cut(text: str) -> str:
-    if len(text) <= 2 * SHOWN_ENDS + 40:
-        return text
-    return f"{text[:SHOWN_ENDS]} …[{len(text)} characters in all]… {text[-SHOWN_ENDS:]}"

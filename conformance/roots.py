@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from conformance.verdicts import Status, Verdict
 
 EXPLAINED_BY: dict[str, tuple[str, ...]] = {
-    "PFX-01": ("PFX-09", "PFX-13", "PFX-10"),
+    "PFX-01": ("PFX-09", "PFX-13", "PFX-10", "PFX-08"),
     "PFX-03": ("PFX-02",),
     "PFX-14": ("PFX-09", "PFX-13"),
     "PFX-18": ("ISO-01", "PFX-05"),
@@ -15,17 +15,26 @@ EXPLAINED_BY: dict[str, tuple[str, ...]] = {
     "PIN-01": ("PFX-02", "PFX-09", "PFX-13", "PFX-01"),
     "PIN-03": ("PIN-02",),
     "USE-01": ("STR-04", "STR-03"),
-    "USE-06": ("USE-01",),
-    "USE-07": ("STR-04", "STR-03", "USE-01"),
+    "USE-02": ("USE-08", "USE-01"),
+    "USE-04": ("USE-08", "USE-01"),
+    "USE-06": ("USE-01", "USE-05"),
+    "USE-07": ("STR-04", "STR-03", "USE-01", "USE-05"),
+    "USE-08": ("USE-01",),
+    "STR-09": ("STR-07",),
+    "PIN-04": ("USE-05",),
     "STR-02": ("USE-01",),
     "STR-03": ("STR-04",),
+    "CNT-01": ("USE-01", "USE-06"),
 }
 """Rule id -> rules whose failure on the same entry explains its own, the likeliest first."""
 
 OWN_ROOTS: dict[str, frozenset[str]] = {
-    "USE-01": frozenset(("sum-wrong", "cache-read-wrong", "cached-counted-wrong", "total-ignores-prompt")),
+    "USE-01": frozenset(
+        ("sum-wrong", "cache-read-wrong", "cached-counted-wrong", "total-ignores-prompt", "usage-missing")
+    ),
+    "CNT-01": frozenset(("fails", "no-count")),
 }
-"""Rule id -> codes of failures that nothing in `EXPLAINED_BY` explains: plain answers miscount by themselves."""
+"""Rule id -> codes of failures that nothing in `EXPLAINED_BY` explains: they are wrong by themselves."""
 
 
 def link_roots(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:

@@ -5,26 +5,34 @@ from __future__ import annotations
 import random
 import secrets
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Literal, cast
 
 from conformance import RULE_SET, __version__
+from conformance.conclusions import Open, conclude, left_open
 from conformance.errors import SuiteProblem, TargetProblem, UsageProblem
-from conformance.evidence.qualify import CacheState
 from conformance.evidence.thresholds import THRESHOLDS
+from conformance.facts import facts_of
 from conformance.observe.lab import Salts, WireLab
-from conformance.observe.observed import DialectPair, Observed
+from conformance.observe.observations import DialectPair
+from conformance.observe.observed import Observed
 from conformance.observe.plan import Plan, plan_for
-from conformance.options import RunOptions
-from conformance.pair import ALIAS, NATIVE_MODEL, check_fault, embedded_pair, engine_config
-from conformance.preflight import Preflight, check_target
+from conformance.observe.scripted import ScriptedUpstream, hello
+from conformance.observe.usage_scripts import NOT_WHEN_QUICK
+from conformance.options import Budget, RunOptions
+from conformance.pair import ALIAS, check_fault, embedded_pair, engine_config
+from conformance.pool import Ask, Demand, check_pool, is_production, pool_of
+from conformance.preflight import Preflight, check_target, nothing_arrived, preflight_token
 from conformance.recorder import Recorder, relay
-from conformance.redact import public_url
+from conformance.redact import hide_secrets, public_url
 from conformance.roots import link_roots
 from conformance.rules import RULES, select
+from conformance.sent_texts import SentTexts
 from conformance.sessions import dual_text_request
+from conformance.traffic import Traffic, traffic
 from conformance.verdicts import (
     Entry,
     ExitCode,
@@ -36,8 +44,12 @@ from conformance.verdicts import (
     exit_code,
     unjudged_families,
 )
+from conformance.vocabulary import spoken
 from conformance.wire.client import Wire
+from conformance.wire.endpoint import base_url
+from conformance.wire.engine_version import VllmVersion, vllm_version
 from conformance.wire.exchange import Exchange
+from conformance.wires import Wires
 
 CAP_FACTOR = 2.0
 """Times the budget a run may send before it stops: failures are confirmed under fresh salts at extra cost."""
@@ -45,8 +57,12 @@ CAP_FACTOR = 2.0
 FAMILY_OF = {rule.id: rule.family for rule in RULES.values()}
 MUSTS = frozenset(rule.id for rule in RULES.values() if rule.is_must)
 
-GROWTH_RULES = frozenset({"PFX-01", "PFX-02", "PIN-01"})
-"""Rules that watch a conversation grow."""
+NEEDS_RECORDER = "needs a recorder: --upstream-listen HOST:PORT with --engine URL"
+
+PATIENCE_S = 2.0
+"""The least that is waited for a request beside a hung one; where answers took longer so far, 40 times as long."""
+
+NEEDS_ENGINE = "needs an engine behind the recorder: --engine URL"
 
 DUAL_BYTES = 5_000
 """Text of the request that is sent to both entries."""
@@ -55,15 +71,12 @@ DUAL_BYTES = 5_000
 class Run:
     """One run. `preflight` starts it; each entry is then observed as judgements ask."""
 
-    def __init__(self, options: RunOptions) -> None:
+    def __init__(self, options: RunOptions, *, ask: Ask | None = None) -> None:
         check_fault(options.fault)
         if options.fault and options.target:
             raise UsageProblem("--fault mutates the embedded gateway; it cannot be combined with --target")
-        if options.upstream_listen and options.target and not options.engine:
-            raise UsageProblem(
-                "--upstream-listen needs --engine URL: where the recorder relays the gateway's requests to"
-            )
         self.options = options
+        self._ask = ask
         self.rules = select(options.rules)
         self.run_id = secrets.token_hex(3) if options.target else f"{options.seed:06x}"
         self.salts = Salts(self.run_id)
@@ -75,8 +88,8 @@ class Run:
         self._observed: dict[Entry, Observed] = {}
         self._preflight: Preflight | None = None
         self._recorder: Recorder | None = None
-        self._wire: Wire | None = None
-        self._engine_note = ""
+        self._wires = Wires(options, self.run_id, self._stack, self.exchanges.append)
+        self._pool: Fact | None = None
 
     def preflight(self) -> None:
         """Start the pair or the recorder, and ask the target one small thing per entry.
@@ -101,10 +114,12 @@ class Run:
             else:
                 url, model = options.target, options.model or ""
                 if options.upstream_listen:
-                    assert options.engine is not None
                     self._recorder = self._stack.enter_context(
                         relay(options.engine, marker=marker, listen=options.upstream_listen)
                     )
+            if self._recorder is not None and self._recorder.engine_url is None:
+                for entry in options.entries or tuple(Entry):
+                    self._recorder.scripts.put(preflight_token(self.salts.marker, entry), hello())
             self._preflight = check_target(
                 url,
                 api_key=options.api_key,
@@ -118,18 +133,21 @@ class Run:
         except (TargetProblem, UsageProblem, SuiteProblem):
             raise
         except Exception as error:
-            raise SuiteProblem(f"the suite could not start: {type(error).__name__}: {error}") from error
-        self._wire = self._stack.enter_context(
-            Wire(
-                self._preflight.target,
-                api_key=options.api_key,
-                model=self._preflight.model,
-                timeout_s=options.timeout_s,
-                recorder=self._recorder,
-                run_id=self.run_id,
-                on_exchange=self.exchanges.append,
-            )
-        )
+            said = spoken(hide_secrets(str(error)))
+            raise SuiteProblem(f"the suite could not start: {type(error).__name__}: {said}") from error
+        self._wires.open_main(self._preflight, self._recorder)
+        self._check_pool()
+
+    def _check_pool(self) -> None:
+        """Compare what the run leaves in the engine's cache with the pool. Raises UsageProblem."""
+        options = self.options
+        if options.target is None:
+            return
+        pool = options.pool_tokens
+        if pool is None and options.engine is not None:
+            pool = pool_of(options.engine, options.timeout_s)
+        production = is_production(options.target, options.engine)
+        self._pool = check_pool(self.demand, pool, production=production, percent=options.pool_share, ask=self._ask)
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -138,16 +156,41 @@ class Run:
 
     @property
     def sees_upstream(self) -> bool:
-        return self._recorder is not None and self._checked.recorder_sees
+        """True when requests to some entry reach the recorder."""
+        return self._recorder is not None and bool(self._checked.recorder_sees)
 
-    @cached_property
-    def plan(self) -> Plan:
-        return plan_for(self.options.budget, sees_upstream=self.sees_upstream, shape=self.options.shape)
+    def sees(self, entry: Entry) -> bool:
+        """True when requests to this entry reach the recorder: entries may go by different channels."""
+        return self._recorder is not None and entry in self._checked.recorder_sees
+
+    @property
+    def scripted_only(self) -> bool:
+        """True when nothing but scripts answers behind the target: there is a recorder, and no engine for it."""
+        return self.sees_upstream and self._recorder is not None and self._recorder.engine_url is None
+
+    def plan(self, entry: Entry) -> Plan:
+        """What is sent to an entry."""
+        return plan_for(
+            self.options.budget,
+            sees_upstream=self.sees(entry),
+            shape=self.options.shape,
+            engine=not (self.scripted_only and self.sees(entry)),
+        )
+
+    @property
+    def demand(self) -> Demand:
+        """What the plan sends to all entries, before any failure is confirmed."""
+        plans = [(entry, self.plan(entry)) for entry in self.entries]
+        return Demand(
+            requests=sum(plan.requests(entry) for entry, plan in plans),
+            tokens=sum(plan.tokens(entry) for entry, plan in plans),
+            held=sum(plan.held(entry) for entry, plan in plans),
+        )
 
     @property
     def planned_tokens(self) -> int:
         """Prompt tokens the plan sends to all entries, before any failure is confirmed."""
-        return sum(self.plan.tokens(entry) for entry in self.entries)
+        return self.demand.tokens
 
     @property
     def token_cap(self) -> int:
@@ -161,6 +204,14 @@ class Run:
             self._observed[entry] = self._observe(entry)
         return self._observed[entry]
 
+    @cached_property
+    def _sent_texts(self) -> SentTexts:
+        return SentTexts(self.exchanges)
+
+    def sent_texts(self) -> Sequence[str]:
+        """Every text sent so far, once; later calls only append."""
+        return self._sent_texts.all()
+
     def record(self, verdict: Verdict) -> None:
         """Keep a verdict for the report."""
         self.verdicts.append(verdict)
@@ -168,7 +219,7 @@ class Run:
     def exit_code(self) -> ExitCode:
         """The exit code of the verdicts recorded so far."""
         return exit_code(
-            by_rule(self.verdicts),
+            by_rule(self._final),
             families_of=FAMILY_OF,
             musts=MUSTS,
             requested=self._families,
@@ -192,32 +243,30 @@ class Run:
             seed=options.seed,
             started=self._started.isoformat(timespec="seconds"),
             seconds=time.monotonic() - self._clock,
-            requests_sent=self._wire.sent_requests if self._wire else 0,
+            requests_planned=self.demand.requests if checked else 0,
+            requests_sent=self._wires.sent.requests,
             prompt_tokens_planned=self.planned_tokens if checked else 0,
-            prompt_tokens_sent=self._wire.prompt_tokens_sent if self._wire else 0,
+            prompt_tokens_sent=self._wires.sent.tokens,
+            engine_requests_sent=self._wires.sent_to_engine.requests,
+            engine_prompt_tokens_sent=self._wires.sent_to_engine.tokens,
             prompt_tokens_cap=self.token_cap if checked else 0,
-            facts=self._facts() if checked else (),
-            verdicts=link_roots(self.verdicts),
+            facts=self._facts(checked) if checked else (),
+            verdicts=link_roots(self._final),
             families=self._families,
             unjudged=unjudged_families(
-                by_rule(self.verdicts),
+                by_rule(self._final),
                 families_of=FAMILY_OF,
                 musts=MUSTS,
                 requested=self._families,
                 withheld=self._withheld,
             ),
             unjudged_allowed=options.allow_unjudged,
+            withheld=tuple(found.why for found in self._open),
         )
 
     def close(self) -> None:
         """Stop everything this run started."""
         self._stack.close()
-
-    @property
-    def _needs_recorder(self) -> str:
-        if self._recorder is not None:
-            return f"the recorder at {self._recorder.url} saw none of the suite's requests: point a channel at it"
-        return "needs a recorder: --upstream-listen HOST:PORT with --engine URL"
 
     @property
     def _checked(self) -> Preflight:
@@ -233,96 +282,94 @@ class Run:
         return tuple(dict.fromkeys(rule.family for rule in judged))
 
     @property
-    def _withheld(self) -> tuple[str, ...]:
-        """Families that are not green whatever was judged.
+    def _traffics(self) -> dict[Entry, Traffic]:
+        recorder = self._recorder is not None
+        return {entry: traffic(entry, o.exchanges, recorder=recorder) for entry, o in self._observed.items()}
 
-        All of them when the target kept failing until the breaker stopped the run; the cache family when identical
-        prompts never hit, when a response cache answers for the engine, or when no conversation was seen to grow.
-        """
+    @property
+    def _final(self) -> tuple[Verdict, ...]:
+        """The verdicts as they stand beside the whole traffic."""
+        return conclude(self.verdicts, self._traffics)
+
+    @property
+    def _open(self) -> tuple[Open, ...]:
         if self._preflight is None:
             return ()
-        if self._wire is not None and self._wire.breaker.reason is not None:
-            return self._families
-        states = {o.cache_state for o in self._observed.values() if o.qualified}
-        if states & {CacheState.NONE_SEEN, CacheState.RESPONSE_CACHE}:
-            return ("cache",)
-        return ("cache",) if any(self._growth_unjudged(entry) for entry in self.entries) else ()
+        return left_open(
+            self.verdicts,
+            self._final,
+            entries=self.entries,
+            families=self._families,
+            family_of=FAMILY_OF,
+            musts=MUSTS,
+            states=[o.cache_state for o in self._observed.values() if o.qualified],
+            stopped=self._wires.stopped,
+            blind=self._blind,
+            traffics=self._traffics,
+        )
 
-    def _growth_unjudged(self, entry: Entry) -> bool:
-        """True when rules on a growing conversation were asked for and none could be judged on this entry.
+    @property
+    def _withheld(self) -> tuple[str, ...]:
+        """Families that are not green whatever was judged."""
+        return tuple(dict.fromkeys(family for found in self._open for family in found.families))
 
-        Repeats and fresh prompts alone do not show whether new turns keep their prefix.
-        """
-        said = [v.status for v in self.verdicts if v.entry is entry and v.rule in GROWTH_RULES]
-        return bool(said) and not any(status.judged for status in said)
+    def _blind(self, entry: Entry) -> str | None:
+        """Why the recorder saw nothing of an entry; None where it did, or where there is none."""
+        if self._recorder is None or self.sees(entry):
+            return None
+        if not self._checked.recorder_sees:
+            return nothing_arrived(self._recorder.url or "", self._checked.model)
+        return f"no request to {entry.path} arrives at the recorder, though others do: it goes by another channel"
 
     def _observe(self, entry: Entry) -> Observed:
-        assert self._wire is not None, "preflight makes the wire"
-        lab = self._lab(entry, self._wire, sees_upstream=self.sees_upstream)
+        wire = self._wires.main
+        assert wire is not None, "preflight makes the wire"
+        lab = self._lab(entry, wire, sees_upstream=self.sees(entry))
         return Observed(
             entry=entry,
             lab=lab,
-            plan=self.plan,
+            plan=self.plan(entry),
             thresholds=THRESHOLDS,
             rng=random.Random(f"{self.options.seed}/{entry}"),
             dialects=lambda: self.dialects,
             pause_s=self.options.pause_s if self.options.target else 0.0,
-            needs=self._needs_recorder,
-            engine_lab=self._engine_lab,
+            needs=self._blind(entry) or NEEDS_RECORDER,
+            engine_lab=lambda: self._direct_lab,
             native_lab=self._native_lab,
             other=lambda: self._other(entry),
+            engine=lambda: self._engine_version,
+            scripted=self._scripted(entry),
+            patience_s=PATIENCE_S if self.options.target else 1.0,
         )
 
     def _other(self, entry: Entry) -> Observed | None:
         return next((self.observed(other) for other in self.entries if other is not entry), None)
 
+    def _scripted(self, entry: Entry) -> ScriptedUpstream | None:
+        """Where a recorder sees the target's requests, it can answer them too."""
+        if self._recorder is None or not self.sees(entry):
+            return None
+        without = NOT_WHEN_QUICK if self.options.budget is Budget.QUICK else ()
+        wire = self._wires.scripted(self._checked, self._recorder)
+        return ScriptedUpstream(entry, wire, self._recorder, self.salts, without=without)
+
     def _native_lab(self) -> WireLab | None:
         """The embedded gateway's channel towards an upstream that speaks Messages; None with any other target."""
         if self.options.target is not None or self._recorder is None:
             return None
-        wire = self._stack.enter_context(
-            Wire(
-                self._checked.target,
-                api_key=None,
-                model=NATIVE_MODEL,
-                timeout_s=self.options.timeout_s,
-                recorder=self._recorder,
-                run_id=self.run_id,
-                on_exchange=self.exchanges.append,
-            )
-        )
-        return self._lab(Entry.MESSAGES, wire, sees_upstream=self.sees_upstream)
+        wire = self._wires.native(self._checked, self._recorder)
+        return self._lab(Entry.MESSAGES, wire, sees_upstream=True)
 
-    def _engine_lab(self) -> WireLab | None:
+    @cached_property
+    def _engine_version(self) -> VllmVersion | None:
+        return vllm_version(base_url(self.options.engine)[0]) if self.options.engine is not None else None
+
+    @cached_property
+    def _direct_lab(self) -> WireLab | None:
         """Conversations straight to the engine: None without `--engine`, or where it cannot be spoken to."""
-        url = self.options.engine
-        if url is None:
+        wire = self._wires.engine(self.salts.marker)
+        if wire is None:
             return None
-        timeout_s = self.options.timeout_s
-        try:
-            checked = check_target(
-                url,
-                api_key=None,
-                model=None,
-                entries=(Entry.CHAT,),
-                timeout_s=timeout_s,
-                run_id=self.run_id,
-                marker=self.salts.marker,
-            )
-        except TargetProblem as problem:
-            self._engine_note = f"no direct arm: {problem}"
-            return None
-        wire = self._stack.enter_context(
-            Wire(
-                checked.target,
-                api_key=None,
-                model=checked.model,
-                timeout_s=timeout_s,
-                recorder=None,
-                run_id=self.run_id,
-                on_exchange=self.exchanges.append,
-            )
-        )
         return self._lab(Entry.CHAT, wire, sees_upstream=False)
 
     def _lab(self, entry: Entry, wire: Wire, *, sees_upstream: bool) -> WireLab:
@@ -331,10 +378,11 @@ class Run:
             wire=wire,
             salts=self.salts,
             seed=self.options.seed,
-            base_bytes=self.plan.base_bytes,
+            base_bytes=self.plan(entry).base_bytes,
             shape=cast(Literal["scaled", "full"], self.options.shape),
             sees_upstream=sees_upstream,
             prompt_token_cap=self.token_cap,
+            needs=NEEDS_ENGINE if sees_upstream and self.scripted_only else None,
         )
 
     @cached_property
@@ -349,25 +397,22 @@ class Run:
             for _ in range(observed.qualification.warm_send - 1):
                 observed.lab.send_body(body, via="sdk")
             answers.append(observed.lab.send_body(body, via="sdk"))
-        return DialectPair(*answers)
+        lab = None if self.sees_upstream else self._direct_lab
+        direct = lab.send_body(bodies[1], via="sdk") if lab is not None else None
+        return DialectPair(answers[0], answers[1], direct)
 
-    def _facts(self) -> tuple[Fact, ...]:
-        facts = [Fact(name="note", value=note) for note in self._checked.notes]
-        facts += [Fact(name=f"{e} entry", value=f"missing: {why}") for e, why in self._checked.missing.items()]
-        for entry, observed in self._observed.items():
-            if not observed.qualified:
-                continue
-            q, counts = observed.qualification, observed.cached_counts
-            facts.append(Fact(name=f"{entry}: cache", value=observed.cache_state.value))
-            if counts:
-                facts.append(
-                    Fact(name=f"{entry}: granularity", value=f"{observed.granule} tokens (from {len(counts)} counts)")
-                )
-            facts.append(Fact(name=f"{entry}: template floor", value=f"{q.floor} tokens"))
-        if self._wire is not None and self._wire.breaker.reason is not None:
-            facts.append(Fact(name="stopped", value=self._wire.breaker.reason))
-        if self._engine_note:
-            facts.append(Fact(name="engine", value=self._engine_note))
+    def _facts(self, checked: Preflight) -> tuple[Fact, ...]:
+        recorder = [f"scripted answers only: what {NEEDS_ENGINE} is not run"] if self.scripted_only else []
         if self._recorder is not None and self._recorder.notice:
-            facts.append(Fact(name="recorder", value=self._recorder.notice))
-        return tuple(facts)
+            recorder.append(self._recorder.notice)
+        return facts_of(
+            checked,
+            self._observed,
+            self._traffics.values(),
+            sees=self.sees,
+            pool=self._pool,
+            stopped=self._wires.stopped,
+            waits=self._wires.waits,
+            engine=self._wires.engine_note,
+            recorder=recorder,
+        )

@@ -62,10 +62,11 @@ class Vantage(StrEnum):
 
 
 class ExitCode(IntEnum):
-    """Process exit codes of the suite. 2 to 5 keep pytest's own meaning."""
+    """Process exit codes of the suite. 2 to 5 keep pytest's own meaning; after 3 to 5 nothing is reported."""
 
     GREEN = 0
     RED = 1
+    INTERRUPTED = 2
     TARGET = 10
     SUITE = 11
     INCOMPLETE = 12
@@ -119,8 +120,10 @@ class Verdict:
     """What the suite says of one rule on one entry.
 
     `n` is the number of client requests whose observation the judgement used. `code` is a short stable word for
-    the way it failed (for baselines); empty unless failed or warned. `root` is the id of the rule whose failure
-    explains this one: then this verdict is a consequence.
+    the way it failed (for baselines); empty unless failed or warned, or inconclusive because a finding cannot be laid
+    at the gateway's door: its family is then not green. `root` is the id of the rule whose failure explains this one:
+    then this verdict is a consequence. `cost` is what it costs behind this target, where that is not what the rule says
+    of every target.
     """
 
     rule: str
@@ -135,6 +138,7 @@ class Verdict:
     ruled_out: tuple[str, ...] = ()
     change: Change | None = None
     excerpts: tuple[Excerpt, ...] = ()
+    cost: str = ""
 
     def because_of(self, root: str) -> Verdict:
         """The same verdict, marked as a consequence of `root`."""
@@ -155,6 +159,12 @@ class RuleResult:
     @property
     def n(self) -> int:
         return sum(v.n for v in self.verdicts)
+
+    @property
+    def cost(self) -> str:
+        """What its failure costs behind this target; empty where the rule's own words hold."""
+        told = [v.cost for v in self.verdicts if v.status in (Status.FAIL, Status.WARN)]
+        return told[0] if told and all(told) else ""
 
     @property
     def root(self) -> str | None:
@@ -196,6 +206,9 @@ class RunReport:
     requests_sent: int
     prompt_tokens_planned: int
     prompt_tokens_sent: int
+    requests_planned: int = 0
+    engine_requests_sent: int = 0  # straight to the engine, past the target: the direct control arm
+    engine_prompt_tokens_sent: int = 0
     prompt_tokens_cap: int = 0  # sending stops there; coarse counts and confirmations take more than planned
     facts: tuple[Fact, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
@@ -203,6 +216,7 @@ class RunReport:
     families: tuple[str, ...] = ("cache", "usage")
     unjudged: tuple[str, ...] = ()  # families of which nothing, or not enough, could be decided
     unjudged_allowed: tuple[str, ...] = field(default=())
+    withheld: tuple[str, ...] = ()  # why families are open although something of them was decided
 
     @property
     def results(self) -> tuple[RuleResult, ...]:

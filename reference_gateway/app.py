@@ -74,6 +74,12 @@ def create_app(config: GatewayConfig, fault: str | None = None) -> Starlette:
             Route("/health", _health),
             Route("/metrics", _metrics),
         ],
-        middleware=[Middleware(RequestGuard, max_body_bytes=config.max_body_bytes)],
+        middleware=[
+            Middleware(
+                RequestGuard,
+                max_body_bytes=config.max_body_bytes,
+                serves_the_departed=mutations.serves_the_departed,
+            )
+        ],
         exception_handlers={GatewayError: _gateway_error, HTTPException: _gateway_error, Exception: _gateway_error},
     )

@@ -24,8 +24,9 @@ class RequestGuard:
     A client that leaves cancels the app's task, and with it the upstream call, whatever it is waiting for.
     """
 
-    def __init__(self, app: ASGIApp, max_body_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, max_body_bytes: int, *, serves_the_departed: bool = False) -> None:
         self._app = app
+        self._serves_the_departed = serves_the_departed
         self._limit = max_body_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -93,7 +94,7 @@ class RequestGuard:
         watching = asyncio.ensure_future(watch())
         try:
             await asyncio.wait({serving, watching}, return_when=asyncio.FIRST_COMPLETED)
-            if serving.done() or answered:
+            if serving.done() or answered or self._serves_the_departed:
                 # A server reports the end of an answered request as a disconnect too; closing goes on undisturbed.
                 await serving
         finally:

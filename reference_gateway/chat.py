@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from .channels import Route
 from .counts import repaired
-from .errors import GatewayError, UpstreamBroken, openai_error
+from .errors import GatewayError, Unfinished, UpstreamBroken, openai_error
 from .exchange import Exchange
 from .jsontext import JSONTextError, dumps, quick_loads
 from .serving import event_stream
@@ -87,21 +87,31 @@ def _client_usage(exchange: Exchange, raw: Any) -> Any:
 
 async def _relay(exchange: Exchange, stream: UpstreamStream, *, asked: bool) -> AsyncGenerator[bytes]:
     finished = False
-    async with aclosing(stream.chunks()) as batches:
-        async for batch in batches:
-            # What arrived together leaves together: a write costs more than a look at a chunk.
-            written = b""
-            for text, chunk in batch:
-                choice = first_choice(chunk)
-                finished = finished or bool(choice and choice.get("finish_reason") is not None)
-                sent = _client_chunk(exchange, chunk, asked=asked)
-                if sent is not None:
-                    written += data_event(text.encode() if sent is chunk else dumps(sent))
-            if written:
-                yield written
-    if not finished:
-        raise UpstreamBroken("the upstream's stream ended before the answer was finished")
-    yield data_event(b"[DONE]")
+    claimed: str | None = None
+    try:
+        async with aclosing(stream.chunks()) as batches:
+            async for batch in batches:
+                # What arrived together leaves together: a write costs more than a look at a chunk.
+                written = b""
+                for text, chunk in batch:
+                    choice = first_choice(chunk)
+                    finished = finished or bool(choice and choice.get("finish_reason") is not None)
+                    sent = _client_chunk(exchange, chunk, asked=asked)
+                    if sent is not None:
+                        written += data_event(text.encode() if sent is chunk else dumps(sent))
+                if written:
+                    yield written
+        if not finished:
+            raise Unfinished
+    except GatewayError as error:
+        claimed = exchange.mutations.finish_of_broken(cut=not isinstance(error, Unfinished))
+        if claimed is None:
+            raise
+    if claimed:
+        choice = {"index": 0, "delta": {}, "finish_reason": claimed}
+        yield data_event(dumps({"object": "chat.completion.chunk", "choices": [choice]}))
+    if claimed != "":
+        yield data_event(b"[DONE]")
 
 
 def _client_chunk(exchange: Exchange, chunk: Json, *, asked: bool) -> Json | None:

@@ -3,6 +3,7 @@
     GatewayError            an answer with an error status
     +-- BadRequest          400, the client's body; the message names the place
     +-- UpstreamBroken      502, the upstream's answer cannot be used (also mid-stream)
+        +-- Unfinished      its stream ended before the answer was finished
 
 The Anthropic shape is ``{"type": "error", "error": {"type", "message"}}``, the OpenAI shape
 ``{"error": {"message", "type", "param", "code"}}``. Messages never quote prompts or keys.
@@ -20,6 +21,7 @@ class GatewayError(Exception):
 
     ``status`` is the HTTP status, ``headers`` what goes with it (Retry-After), ``code`` OpenAI's machine-readable
     code; ``upstream`` is the error object the upstream gave, whose type, param and code a chat client gets to see.
+    ``dialect`` overrides the shape its body takes ("openai" or "anthropic"); None is the client's own.
     """
 
     def __init__(
@@ -37,6 +39,7 @@ class GatewayError(Exception):
         self.headers = headers or {}
         self.code = code
         self.upstream = upstream or {}
+        self.dialect: str | None = None
 
 
 class BadRequest(GatewayError):
@@ -51,6 +54,13 @@ class UpstreamBroken(GatewayError):
 
     def __init__(self, message: str) -> None:
         super().__init__(502, message)
+
+
+class Unfinished(UpstreamBroken):
+    """The upstream's stream ended as HTTP ends it, without a word that the answer is finished."""
+
+    def __init__(self) -> None:
+        super().__init__("the upstream's stream ended before the answer was finished")
 
 
 _ANTHROPIC_TYPES = {
@@ -95,6 +105,6 @@ def speaks_anthropic(path: str, headers: Any) -> bool:
 
 def error_response(path: str, request_headers: Any, error: GatewayError) -> Response:
     """The error as a response in the dialect of the client that asked ``path``."""
-    anthropic = speaks_anthropic(path, request_headers)
+    anthropic = speaks_anthropic(path, request_headers) if error.dialect is None else error.dialect == "anthropic"
     body = dumps(anthropic_error(error) if anthropic else openai_error(error))
     return Response(body, error.status, headers=error.headers, media_type="application/json")

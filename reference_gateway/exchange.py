@@ -25,6 +25,8 @@ class Gateway:
     metrics: Metrics
     mutations: type[Mutations]
     clients: Clients
+    shared: dict[str, Any] = field(default_factory=dict)
+    """For faults in what requests share; nothing else uses it."""
 
 
 @dataclass
@@ -73,7 +75,8 @@ class Exchange:
         """The upstream that ``read`` found."""
         if self.route is None:
             raise RuntimeError("read the exchange first")
-        return Upstream(self.gateway.clients, self.route.channel, self.headers)
+        gateway = self.gateway
+        return Upstream(gateway.clients, self.route.channel, self.headers, self.mutations, gateway.shared)
 
     def finish(self, outcome: str, status: int) -> None:
         """Log and count the request, once."""

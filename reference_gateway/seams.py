@@ -4,10 +4,12 @@ One ``Mutations`` object is made per request, so a fault may keep what it saw of
 nothing returns the very object it was given: callers then keep the bytes they already have.
 """
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, MutableMapping
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any, ClassVar
 
 from .config import Channel
+from .errors import GatewayError
 
 JSONObject = dict[str, Any]
 
@@ -17,8 +19,12 @@ class Mutations:
 
     The order of calls is: ``channel``, ``stream_options`` (streams only), ``chat_body`` or ``native_body``, then for
     the answer ``upstream_usage`` and, by entry, ``messages_usage`` or ``chat_usage``; in streams also ``start_usage``,
-    ``messages_event`` and ``chat_chunk``. ``received`` is the body as the client sent it.
+    ``messages_event`` and ``chat_chunk``. ``received`` is the body as the client sent it. ``shared`` is one mapping
+    for all requests of an app, for faults in what requests share.
     """
+
+    serves_the_departed: ClassVar[bool] = False
+    """Whether a request is served to its end although its client has left."""
 
     def __init__(self, received: bytes) -> None:
         self.received = received
@@ -62,6 +68,33 @@ class Mutations:
     def chat_chunk(self, chunk: JSONObject) -> JSONObject:
         """What is sent in place of one chunk of a chat stream."""
         return chunk
+
+    def kept_usage(self, held: JSONObject | None, seen: JSONObject, *, with_choices: bool) -> JSONObject | None:
+        """The usage to hold on to after a stream's chunk carried ``seen``: the last one. Messages only."""
+        return seen
+
+    def finish_of_broken(self, *, cut: bool) -> str | None:
+        """What to make of an upstream stream that broke off (``cut``) or ended unfinished.
+
+        None: an error. "": nothing, the client's stream just ends. Else the finish_reason to claim.
+        """
+        return None
+
+    def upstream_error(self, error: GatewayError, shared: MutableMapping[str, Any]) -> GatewayError:
+        """The error a client gets for one that served its request."""
+        return error
+
+    def tries(self) -> int:
+        """How often an upstream call that fails is made."""
+        return 1
+
+    def calling(self, shared: MutableMapping[str, Any]) -> AbstractAsyncContextManager[Any]:
+        """Held while the upstream has not begun to answer; may raise GatewayError instead of calling."""
+        return nullcontext()
+
+    def counted(self, count: int, body: JSONObject) -> int:
+        """The answer of count_tokens for a request, from what the upstream counted."""
+        return count
 
     def hides_usage_chunk(self) -> bool:
         """Whether the extra usage chunk is kept from a chat client that did not ask for it."""

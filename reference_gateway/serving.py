@@ -48,8 +48,9 @@ def entry(name: str, handler: Handler) -> Callable[[Request], Awaitable[Response
         try:
             response = await handler(exchange)
         except GatewayError as error:
-            exchange.finish("error", error.status)
-            raise
+            told = exchange.mutations.upstream_error(error, gateway.shared) if exchange.route else error
+            exchange.finish("error", told.status)
+            raise told from error
         except asyncio.CancelledError:
             exchange.finish("client gone", CLIENT_GONE)
             raise

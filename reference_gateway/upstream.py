@@ -2,7 +2,7 @@
 
 import asyncio
 import ipaddress
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, MutableMapping
 from contextlib import aclosing, suppress
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,6 +12,7 @@ import httpx
 from .config import Channel
 from .errors import GatewayError, UpstreamBroken
 from .jsontext import JSONTextError, quick_loads
+from .seams import Mutations
 from .sse import SSEReader
 
 CHAT_PATH = "/v1/chat/completions"
@@ -76,11 +77,20 @@ def request_headers(channel: Channel, received: Mapping[str, str]) -> dict[str, 
 
 
 class Upstream:
-    """One channel, for one request."""
+    """One channel, for one request. ``shared`` is what all requests of the app share."""
 
-    def __init__(self, clients: Clients, channel: Channel, received: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        clients: Clients,
+        channel: Channel,
+        received: Mapping[str, str],
+        mutations: Mutations,
+        shared: MutableMapping[str, Any],
+    ) -> None:
         self._client = clients.of(channel)
         self._channel = channel
+        self._mutations = mutations
+        self._shared = shared
         self._headers = request_headers(channel, received)
 
     async def post(self, path: str, body: bytes) -> httpx.Response:
@@ -131,10 +141,17 @@ class Upstream:
         request = self._client.build_request(
             "POST", channel.root + path, content=body, headers=self._headers, timeout=timeout
         )
-        try:
-            return await self._client.send(request, stream=True)
-        except httpx.HTTPError as error:
-            raise self.transport_error(error) from error
+        async with self._mutations.calling(self._shared):
+            try:
+                response = await self._client.send(request, stream=True)
+                for _ in range(self._mutations.tries() - 1):
+                    if response.status_code != 429 and response.status_code < 500:
+                        break
+                    await response.aclose()
+                    response = await self._client.send(request, stream=True)
+                return response
+            except httpx.HTTPError as error:
+                raise self.transport_error(error) from error
 
     def transport_error(self, error: httpx.HTTPError) -> GatewayError:
         """What a failed call means to the client."""

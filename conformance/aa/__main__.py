@@ -14,7 +14,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -29,8 +29,9 @@ from conformance.aa.simulated import (
     SimulatedLab,
     text,
 )
+from conformance.aa.thresholds_table import thresholds_table
 from conformance.errors import PrefixproofError
-from conformance.evidence.thresholds import THRESHOLDS
+from conformance.evidence.thresholds import THRESHOLDS, thresholds_text
 from conformance.judgements import hot_pairs, pinned, usage
 from conformance.observe.lab import WireLab
 from conformance.observe.observed import Observed
@@ -145,8 +146,10 @@ BROKEN: tuple[Breakage, ...] = (
 def one_run(noise: Noise, seed: int, rules: Sequence[str], disturb: Disturb | None = None) -> dict[str, Status]:
     """Judge one target once: rule id -> what was said of it."""
     rng = random.Random(f"{noise.name}/{seed}")
-    plan = plan_for(noise.budget, sees_upstream=False)
-    lab = SimulatedLab(noise.server(rng), f"{noise.name}/{seed}", plan.base_bytes, noise.shape, disturb)
+    plan = replace(plan_for(noise.budget, sees_upstream=False), streamed=False)  # token ids know no streams
+    server = noise.server(rng)
+    lab = SimulatedLab(server, f"{noise.name}/{seed}", plan.base_bytes, noise.shape, disturb)
+    engine = SimulatedLab(server, f"{noise.name}/{seed}/direct", plan.base_bytes, noise.shape)
     observed = Observed(
         entry=Entry.MESSAGES,
         lab=cast(WireLab, lab),  # has what client evidence asks of a lab
@@ -154,6 +157,7 @@ def one_run(noise: Noise, seed: int, rules: Sequence[str], disturb: Disturb | No
         thresholds=THRESHOLDS,
         rng=rng,
         dialects=lambda: None,
+        engine_lab=lambda: cast(WireLab, engine),
     )
     return {rule: JUDGED[rule](observed).status for rule in rules}
 
@@ -225,23 +229,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--power-runs", type=int, default=100, help="broken runs a cell (default 100)")
     parser.add_argument("--workers", type=int, default=2, help="processes (default 2)")
     parser.add_argument("--write", type=Path, help="put the tables into this file, between its markers")
+    parser.add_argument("--thresholds-only", action="store_true", help="run nothing, write the thresholds' table only")
     args = parser.parse_args(argv)
-    tables, fails = report(args.runs, args.power_runs, args.workers)
-    print(tables)  # noqa: T201
+    parts = {"thresholds": thresholds_table(thresholds_text())}
+    fails = 0
+    if not args.thresholds_only:
+        parts["measured"], fails = report(args.runs, args.power_runs, args.workers)
+    print("\n\n".join(parts.values()))  # noqa: T201
     if args.write is not None:
-        _write(args.write, tables)
+        page = args.write.read_text(encoding="utf-8")
+        for name, tables in parts.items():
+            page = put(page, name, tables)
+        args.write.write_text(page, encoding="utf-8")
     return 1 if fails else 0
 
 
-BEGIN, END = "<!-- measured -->", "<!-- /measured -->"
-
-
-def _write(path: Path, tables: str) -> None:
-    page = path.read_text(encoding="utf-8")
-    if BEGIN not in page or END not in page:
-        raise PrefixproofError(f"{path} has no {BEGIN} ... {END} to write between")
-    head, _, rest = page.partition(BEGIN)
-    path.write_text(f"{head}{BEGIN}\n\n{tables}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+def put(page: str, name: str, tables: str) -> str:
+    """The page with `tables` between its markers of that name. Raises PrefixproofError where it has none."""
+    begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+    head, found, rest = page.partition(begin)
+    _, closed, tail = rest.partition(end)
+    if not found or not closed:
+        raise PrefixproofError(f"the page has no {begin} ... {end} to write between")
+    return f"{head}{begin}\n\n{tables.strip()}\n\n{end}{tail}"
 
 
 if __name__ == "__main__":

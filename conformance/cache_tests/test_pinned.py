@@ -23,3 +23,9 @@ def test_a_fresh_prompt_reports_no_hit(observed: Observed, judge: Judge) -> None
 def test_cached_counts_move_with_the_prompt(observed: Observed, judge: Judge) -> None:
     """Exact repeats of prompts of many lengths, with different tool sections, cannot all be warm by one constant."""
     judge(pinned.counts_move_with_the_prompt(observed))
+
+
+@rule("PIN-04")
+def test_no_more_is_cached_than_was_sent(observed: Observed, judge: Judge) -> None:
+    """Every answer so far, cold or warm, plain or streamed: its cached part is a part of its prompt."""
+    judge(pinned.no_more_cached_than_sent(observed))

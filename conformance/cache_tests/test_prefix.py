@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.casebook import Judge, rule
-from conformance.judgements import hot_pairs, prefix
+from conformance.judgements import hot_pairs, identical, prefix
 from conformance.judgements.verdict import Judging
 from conformance.observe.observed import Observed
 from conformance.verdicts import Vantage
@@ -40,6 +40,6 @@ def test_tools_keep_their_order(observed: Observed, judge: Judge) -> None:
 def test_identical_requests_give_identical_bodies(observed: Observed, judge: Judge) -> None:
     """One short request, byte for byte the same, twenty times: one upstream body."""
     if observed.sees_upstream:
-        judge(prefix.identical_requests_give_identical_bodies(observed))
+        judge(identical.identical_requests_give_identical_bodies(observed))
     else:
         judge(Judging("PFX-14", observed.entry, Vantage.UPSTREAM).not_run(observed.needs_recorder))

@@ -12,15 +12,25 @@ from conformance.diagnosis.prompt import Part, Tool, UpstreamPrompt
 
 _TAKEN = "\x00"
 
+_SPEAKERS: dict[str, frozenset[str]] = {
+    "system": frozenset(("system",)),
+    "user": frozenset(("user",)),
+    "assistant": frozenset(("assistant",)),
+    # Behind an upstream without a tool role a result can only be a user's text; where it stands is CON-02's business.
+    "tool result": frozenset(("tool result", "function", "user")),
+}
+"""Whose text the client sent -> as whose it may arrive. `developer` is read as system."""
+
 
 @dataclass(frozen=True)
 class ContentDifference:
     """One thing that did not arrive, or that the client did not send. `text` is upstream's or the client's own.
 
-    `sent` and `got` are the JSON text of the first difference inside a tool definition, "" where there is nothing.
+    `sent` and `got` are the JSON text of the first difference inside a tool definition, "" where there is nothing; of a
+    text in another's mouth whose it was and whose it became.
     """
 
-    code: str  # "text-dropped" | "text-respaced" | "text-added" | "tool-dropped" | "tool-added" | "schema-changed"
+    code: str  # "text-" dropped | respaced | added, "role-changed", "tool-" dropped | added, "schema-changed"
     where: str
     text: str
     sent: str = ""
@@ -94,9 +104,14 @@ def _texts(client: tuple[Part, ...], upstream: tuple[Part, ...]) -> list[Content
                 left[at] = _TAKEN
         else:
             wanted = part.text.strip()
-            at = next((i for i, text in enumerate(left) if not calls[i] and wanted in text), None)
+            places = [i for i, text in enumerate(left) if not calls[i] and wanted in text]
+            roles = _SPEAKERS.get(part.kind)
+            # A short text may stand in anybody's: its own speaker's is looked at first.
+            at = next((i for i in places if roles is None or upstream[i].kind in roles), places[0] if places else None)
             if at is not None:
                 left[at] = left[at].replace(wanted, _TAKEN, 1)
+                if wanted and roles is not None and upstream[at].kind not in roles:
+                    found.append(ContentDifference("role-changed", part.label, part.text, part.kind, upstream[at].kind))
         if at is None:
             found.append(_respaced(part, left, calls) or ContentDifference("text-dropped", part.label, part.text))
     for part, text in zip(upstream, left, strict=True):

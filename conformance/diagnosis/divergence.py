@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from conformance.diagnosis.literal import difference, loads_or_none
 from conformance.diagnosis.prompt import Part, Tool, UpstreamPrompt
+from conformance.masks import Own, mask
 from conformance.verdicts import Change
 
 ATTRIBUTION = "x-anthropic-billing-header:"
 """How Claude Code's attribution block begins (Claude Code's LLM gateway page)."""
 
 _AROUND = 60
+_CONTEXT = 60
+"""Characters on each side by which a text is told to be the suite's own, though the reader sees less of it."""
 
 _KINDS = (
     ("attribution block", re.compile(r"cch=|cc_version=|" + re.escape(ATTRIBUTION))),
@@ -27,13 +30,6 @@ _FIELDS = (
     re.compile(r"(?:\A|\n)[ \t]*([A-Z][\w -]{0,30}):[ \t]+[^\n]*\Z"),
 )
 """How a text names the value that stands at its end: key=value, a JSON member, a tag, a line `Name: value`."""
-
-
-def mask(text: str, own: Callable[[str], bool]) -> str:
-    """`text` as a report may show it: whole if the suite sent it, else its shape (letters a, digits 9)."""
-    if own(text):
-        return text
-    return re.sub(r"[^\W\d_]", "a", re.sub(r"\d", "9", text))
 
 
 def first_difference(a: str, b: str) -> int | None:
@@ -70,17 +66,18 @@ def field_name(text: str, at: int) -> str:
     return ""
 
 
-def tools_change(a: Sequence[Tool], b: Sequence[Tool]) -> Change | None:
+def tools_change(a: Sequence[Tool], b: Sequence[Tool], own: Own) -> Change | None:
     """The first difference between two tool sections, or None."""
     names = [t.name for t in a], [t.name for t in b]
     for i, (x, y) in enumerate(zip(a, b, strict=False)):
         if x.text == y.text:
             continue
         if x.name != y.name:
-            return Change(f"tool {i}", 0, x.name, y.name, _list_kind(*names))
+            return Change(f"tool {i}", 0, mask(x.name, own), mask(y.name, own), _list_kind(*names))
         kind = "keys re-ordered" if x.value == y.value else "tool definition changed"
         at = first_difference(x.text, y.text) or 0
-        return Change(f"tool {i} ({x.name})", at, _cut(x.text, at), _cut(y.text, at), kind, field_name(x.text, at))
+        shown = _shown(x.text, at, own), _shown(y.text, at, own)
+        return Change(f"tool {i} ({x.name})", at, *shown, kind, field_name(x.text, at))
     if len(a) != len(b):
         return Change(f"tool {min(len(a), len(b))}", 0, f"{len(a)} tools", f"{len(b)} tools", _list_kind(*names))
     return None
@@ -96,18 +93,30 @@ def _list_kind(before: Sequence[str], after: Sequence[str]) -> str:
     return "tools exchanged"
 
 
-def prefix_change(earlier: UpstreamPrompt, later: UpstreamPrompt, own: Callable[[str], bool]) -> Change | None:
+def prefix_change(earlier: UpstreamPrompt, later: UpstreamPrompt, own: Own) -> Change | None:
     """Why `earlier` is no prefix of `later`, or None when it is one."""
-    return tools_change(earlier.tools, later.tools) or _parts_change(earlier.parts, later.parts, own)
+    return tools_change(earlier.tools, later.tools, own) or _parts_change(earlier.parts, later.parts, own)
 
 
-def text_change(part: str, before: str, after: str, own: Callable[[str], bool], kind: str = "") -> Change:
+def ends_in_white_space(earlier: UpstreamPrompt, later: UpstreamPrompt) -> bool:
+    """True when all that keeps `earlier` from being a prefix of `later` is white space at its very end.
+
+    No block but the last, which is not full or ends the prompt, holds it: a later turn reuses all that stands before.
+    """
+    at = len(earlier.parts) - 1
+    if at < 0 or len(later.parts) <= at or earlier.tools != later.tools or earlier.parts[:at] != later.parts[:at]:
+        return False
+    x, y = earlier.parts[at], later.parts[at]
+    return x.kind == y.kind != "tool call" and x.text != y.text and x.text.rstrip() == y.text.rstrip()
+
+
+def text_change(part: str, before: str, after: str, own: Own, kind: str = "") -> Change:
     """The first difference between two texts that should be one."""
     at = first_difference(before, after) or 0
     return _change(part, at, before, after, kind or _kind(before, after, at, ()), own)
 
 
-def _change(part: str, at: int, before: str, after: str, kind: str, own: Callable[[str], bool]) -> Change:
+def _change(part: str, at: int, before: str, after: str, kind: str, own: Own) -> Change:
     shown_before, shown_after = _shown(before, at, own), _shown(after, at, own)
     if shown_before == shown_after:
         shown_after += " (differs where it is masked)"
@@ -119,7 +128,7 @@ def _change(part: str, at: int, before: str, after: str, kind: str, own: Callabl
     return Change(part, at, shown_before, shown_after, kind, name, span)
 
 
-def _parts_change(a: Sequence[Part], b: Sequence[Part], own: Callable[[str], bool]) -> Change | None:
+def _parts_change(a: Sequence[Part], b: Sequence[Part], own: Own) -> Change | None:
     for i, x in enumerate(a):
         if i >= len(b):
             return Change(x.label, 0, _shown(x.text, 0, own), "(nothing)", "content dropped")
@@ -138,7 +147,7 @@ def _parts_change(a: Sequence[Part], b: Sequence[Part], own: Callable[[str], boo
     return None
 
 
-def _arguments_change(x: Part, y: Part, at: int, own: Callable[[str], bool]) -> Change | None:
+def _arguments_change(x: Part, y: Part, at: int, own: Own) -> Change | None:
     before, after = loads_or_none(x.text), loads_or_none(y.text)
     if before is None or after is None:
         return None
@@ -165,13 +174,9 @@ def _kind(before: str, after: str, at: int, later: Sequence[Part]) -> str:
     return "text changed"
 
 
-def _cut(text: str, at: int) -> str:
-    start = max(0, at - _AROUND // 2)
-    return ("…" if start else "") + text[start : at + _AROUND // 2] + ("…" if at + _AROUND // 2 < len(text) else "")
-
-
-def _shown(text: str, at: int, own: Callable[[str], bool]) -> str:
-    """The characters around `at`; what is not the suite's own text is masked piece by piece."""
-    start, end = max(0, at - _AROUND // 2), at + _AROUND // 2
-    pieces = re.split(r"(?<=[.;\n])", text[start:end])
-    return ("…" if start else "") + "".join(mask(p, own) for p in pieces) + ("…" if end < len(text) else "")
+def _shown(text: str, at: int, own: Own) -> str:
+    """The characters around `at`; what the suite did not send is masked, as its surroundings tell it."""
+    start, end = max(0, at - _AROUND // 2), min(len(text), at + _AROUND // 2)
+    wide = max(0, start - _CONTEXT)
+    around = mask(text[wide : end + _CONTEXT], own)
+    return ("…" if start else "") + around[start - wide : end - wide] + ("…" if end < len(text) else "")

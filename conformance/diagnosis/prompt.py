@@ -44,11 +44,6 @@ class UpstreamPrompt:
     tools: tuple[Tool, ...]
     parts: tuple[Part, ...]
 
-    @property
-    def system_text(self) -> str:
-        """All system text, wherever it stands."""
-        return "\n".join(p.text for p in self.parts if p.kind == "system")
-
 
 def parse_prompt(path: str, body: Any, *, join: bool = True) -> UpstreamPrompt | None:
     """The prompt in a request body sent to `path`; None when it is no chat request.

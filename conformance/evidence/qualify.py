@@ -20,11 +20,17 @@ class CacheState(StrEnum):
 
     HITS = "exact repeats hit"
     NOT_REPORTED = "no answer carries cached tokens"
+    UNKNOWN = "unknown: no request and its exact repeat were both answered"
+    OFF = "off: exact repeats reach the engine unchanged and never hit"
+    CHANGED = "no exact repeat ever hit: repeats reach the engine as other prompts than the first"
     NONE_SEEN = "no exact repeat ever hit: engine cache off, or something in every prompt changes"
     UNRELIABLE = "too few exact repeats hit: requests are routed over replicas, or the cache is too small"
     PARTIAL = "exact repeats hit only in part: something inside every prompt changes, or the cache keeps only a part"
     RESPONSE_CACHE = "repeats are answered by a response cache, not by the engine"
 
+
+NEVER_HIT = frozenset({CacheState.OFF, CacheState.CHANGED, CacheState.NONE_SEEN})
+"""States of a cache that answered no exact repeat; upstream bytes, where they are known, tell why."""
 
 SECTIONS = ("system", "tools", "message")
 """The sections of a prompt that qualification lengthens one at a time."""
@@ -175,10 +181,13 @@ def _warm_send(probes: tuple[Probe, ...], bound: float) -> int:
 
 def _state(probes: tuple[Probe, ...], bound: float, thresholds: QualifyThresholds) -> CacheState:
     sent = [s for p in probes for s in (p.first, *p.repeats)]
+    ids = [(p.first.answer_id, r.answer_id) for p in probes for r in p.repeats]
+    cached_answers = bool(ids) and all(first is not None and first == again for first, again in ids)
+    if not any(p.first.valid and any(r.valid for r in p.repeats) for p in probes):
+        return CacheState.RESPONSE_CACHE if cached_answers else CacheState.UNKNOWN
     if all(s.cached is None for s in sent):
         return CacheState.NOT_REPORTED
-    ids = [(p.first.answer_id, r.answer_id) for p in probes for r in p.repeats]
-    if ids and all(first is not None and first == again for first, again in ids):
+    if cached_answers:
         return CacheState.RESPONSE_CACHE
     hits = _hits(probes, bound)
     if not any(hits):

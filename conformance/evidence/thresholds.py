@@ -83,8 +83,13 @@ class Thresholds:
     usage: UsageThresholds
 
 
+def thresholds_text() -> str:
+    """`thresholds.toml` as it stands, comments and sources included."""
+    return (files("conformance.evidence") / "thresholds.toml").read_text(encoding="utf-8")
+
+
 def _load() -> Thresholds:
-    data = tomllib.loads((files("conformance.evidence") / "thresholds.toml").read_text(encoding="utf-8"))
+    data = tomllib.loads(thresholds_text())
     return Thresholds(
         hot_pair=HotPairThresholds(**data["hot_pair"]),
         qualify=QualifyThresholds(**data["qualify"]),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from conformance.diagnosis.content import ContentDifference, content_differences
-from conformance.diagnosis.divergence import mask, text_change
+from conformance.diagnosis.divergence import text_change
 from conformance.diagnosis.prompt import parse_prompt
 from conformance.errors import SendingStopped
 from conformance.judgements.verdict import Judging, evidence, upstream_prompts
+from conformance.masks import mask
 from conformance.observe.observed import Observed
 from conformance.verdicts import Change, Status, Table, Vantage, Verdict
 from conformance.wire.exchange import Exchange
@@ -15,10 +16,13 @@ _SAYS = {
     "text-dropped": "the text of {where} does not arrive",
     "text-respaced": "the white space of {where} arrives changed",
     "text-added": "text the client did not send stands in {where}",
+    "role-changed": "{where} was sent as {sent} text and arrives as {got} text",
     "tool-dropped": "{where} does not arrive",
     "tool-added": "{where} was not sent by the client",
     "schema-changed": "the definition of {where} arrives changed: {text}",
 }
+
+_COLUMNS = ("request", "kind", "where", "path, or characters")
 
 _SHOWN = 120
 """Characters of a difference in a report."""
@@ -50,16 +54,28 @@ def everything_arrives(observed: Observed) -> Verdict:
         (_place(prompts[i][0], i), d.code, d.where, d.text[:60] if d.code == "schema-changed" else len(d.text))
         for d, i in found.values()
     )
+    if all((d.code, d.sent, d.got) == ("role-changed", "system", "user") for d, _ in found.values()):
+        return judging.says(
+            Status.INCONCLUSIVE,
+            f"{_says(first)}: right only where the model takes no system text",
+            len(prompts),
+            code="system-as-user",
+            tables=(Table("what differs", _COLUMNS, rows[:20]),),
+        )
     return judging.says(
         Status.FAIL,
-        _SAYS[first.code].format(where=first.where, text=first.text)
-        + (f" (and {len(found) - 1} more differences)" if len(found) > 1 else ""),
+        _says(first) + (f" (and {len(found) - 1} more differences)" if len(found) > 1 else ""),
         len(prompts),
         code=first.code,
-        tables=(Table("what differs", ("request", "kind", "where", "path, or characters"), rows[:20]),),
+        tables=(Table("what differs", _COLUMNS, rows[:20]),),
         change=_change(first, observed),
         excerpts=(evidence(_place(prompts[at][0], at), prompts[at][0], observed),),
     )
+
+
+def _says(difference: ContentDifference) -> str:
+    d = difference
+    return _SAYS[d.code].format(where=d.where, text=d.text, sent=d.sent, got=d.got)
 
 
 def _streamed(observed: Observed) -> list[Exchange]:
@@ -86,6 +102,8 @@ def _change(difference: ContentDifference, observed: Observed) -> Change:
     if difference.code == "text-respaced":
         return text_change(difference.where, difference.sent, difference.got, observed.own_text, "white space")
     shown = mask(difference.text[:_SHOWN], observed.own_text) or difference.where
+    if difference.code == "role-changed":
+        return Change(difference.where, 0, f"{difference.sent}: {shown}", f"{difference.got}: {shown}", "role changed")
     dropped = difference.code.endswith("dropped")
     return Change(
         difference.where,

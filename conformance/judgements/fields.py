@@ -40,7 +40,9 @@ def controls_are_mapped(observed: Observed) -> Verdict:
     if silent := unseen(judging, *probes):
         return silent
     native = speaks_messages(got(t.any_choice))
-    problems = [(t.any_choice, *p) for p in _controls(got(t.any_choice).fields, native)]
+    request = t.any_choice.exchange.request
+    asked = next((request[name] for name in _LIMITS if request.get(name) is not None), None)
+    problems = [(t.any_choice, *p) for p in _controls(got(t.any_choice).fields, native, asked)]
     for probe, name in zip(probes, ("any", "tool", "none", "left out"), strict=True):
         problems += [(probe, *p) for p in _choice(name, got(probe).fields, native, bool(got(probe).tools))]
     problems += [(probes[-1], *p) for p in _invented(got(probes[-1]).fields)]
@@ -58,9 +60,9 @@ def controls_are_mapped(observed: Observed) -> Verdict:
 Problem = tuple[str, str, str, str]
 
 
-def _controls(fields: Mapping[str, Any], native: bool) -> Iterable[Problem]:
+def _controls(fields: Mapping[str, Any], native: bool, asked: Any) -> Iterable[Problem]:
     limit = next((fields[name] for name in _LIMITS if fields.get(name) is not None), None)
-    expected: dict[str, tuple[Any, Any]] = {"max_tokens": (CONTROLS["max_tokens"], limit)}
+    expected: dict[str, tuple[Any, Any]] = {"max_tokens": (asked, limit)}
     for name in ("temperature", "top_p"):
         expected[name] = (CONTROLS[name], fields.get(name))
     stop = fields.get("stop_sequences" if native else "stop")

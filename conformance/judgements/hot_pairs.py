@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from conformance.evidence.hotpair import Arm, Count, Loss, count_again, count_fresh, count_new
-from conformance.evidence.qualify import CacheState, is_hit
-from conformance.judgements.verdict import Judging, cache_evidence_missing, confirming
-from conformance.observe.observed import Arms, Observed, ToolArms
+from conformance.evidence.qualify import NEVER_HIT, CacheState, is_hit
+from conformance.judgements.verdict import NOT_TOLD_APART, Judging, cache_evidence_missing, confirming
+from conformance.observe.observations import Arms, ToolArms
+from conformance.observe.observed import Observed
 from conformance.verdicts import Status, Table, Vantage, Verdict
 
-NOT_TOLD_APART = "gateway or engine not told apart: give --upstream-listen, or --engine for a direct arm"
+_UNKNOWN_ENGINE = (
+    "whether it is forwarded is not seen: vLLM 0.32 and later drop the block themselves, and without --engine it is "
+    "not known what answers"
+)
 
 
 def prefix_kept(observed: Observed) -> Verdict:
@@ -31,26 +37,24 @@ def prefix_kept(observed: Observed) -> Verdict:
         )
     n, tables = n + more, (*tables, *confirming(more_tables))
     ruled_out = ["eviction, routing and bursts: the same repeats, sent once more in between, stayed warm"]
-    whose = NOT_TOLD_APART
+    found = f"{reason}; confirmed under fresh salts: {second}"
+    whose, straight = NOT_TOLD_APART, Loss.MIXED
     if (direct := observed.direct) is not None:
-        straight = count_new(
-            direct, observed.qualification.preamble_bound, observed.granule, observed.thresholds.hot_pair
-        ).says(observed.thresholds.hot_pair)
         n, tables = n + len(direct.sends), (*tables, direct.table())
-        if straight is Loss.LOST:
-            return judging.undecided(
-                f"{reason}; sent straight to the engine they lose it too: not the gateway's doing", n, tables=tables
-            )
-        if straight is Loss.KEPT:
-            whose = "Sent straight to the engine they keep it: it is the gateway"
-            ruled_out.append("the engine: the direct arm keeps its prefix")
+        hot = observed.thresholds.hot_pair
+        straight = count_new(direct, observed.qualification.preamble_bound, observed.granule, hot).says(hot)
+        whose = "Sent straight to the engine they neither keep nor lose it: gateway or engine not told apart"
+    if straight is Loss.LOST:
+        whose = "Sent straight to the engine they lose it too: not the gateway's doing"
+    if straight is not Loss.KEPT:
+        return judging.withholds(f"{found}. {whose}", n, code="prefix-lost", tables=tables, ruled_out=ruled_out)
     return judging.says(
         Status.FAIL,
-        f"{reason}; confirmed under fresh salts: {second}. {whose}",
+        f"{found}. Sent straight to the engine they keep it: it is the gateway",
         n,
         code="prefix-lost",
         tables=tables,
-        ruled_out=ruled_out,
+        ruled_out=[*ruled_out, "the engine: the direct arm keeps its prefix"],
     )
 
 
@@ -64,7 +68,16 @@ def attribution_kept_out(observed: Observed) -> Verdict:
         return missing
     loss, reason, n, tables = _attribution_loss(observed, arms)
     if loss is Loss.KEPT:
-        return judging.passes(f"{reason} (vLLM 0.32 and later drop the block themselves)", n, tables=tables)
+        engine = observed.engine
+        if engine is not None and engine.strips_attribution:
+            return judging.undecided(
+                f"{reason}; but vLLM {engine.name} drops the block itself before it renders the prompt, so that counts "
+                "cannot tell whether the gateway forwards it: needs a recorder (--upstream-listen)",
+                n,
+                tables=tables,
+            )
+        known = f"vLLM {engine.name} does not drop the block itself" if engine is not None else _UNKNOWN_ENGINE
+        return judging.passes(f"{reason} ({known})", n, tables=tables)
     if loss is not Loss.LOST:
         return judging.undecided(reason, n, tables=tables)
     again, second, more, more_tables = _attribution_loss(observed, observed.confirmation)
@@ -109,6 +122,8 @@ def _plain_loss(observed: Observed, arms: Arms) -> tuple[Loss, str, int, tuple[T
         f"{new.lost} of {new.valid} new turns lost the prefix their repeat had a moment before; "
         f"{again.lost} of {again.valid} repeats did"
     )
+    if forms := _lost_by_form(observed, arms.plain):
+        reason += f" ({forms})"
     n, tables = len(arms.plain.sends), (arms.plain.table(),)
     if fresh.says(hot) is not Loss.LOST:
         return Loss.MIXED, f"{reason}; prompts under another salt do not fall to the floor", n, tables
@@ -116,6 +131,21 @@ def _plain_loss(observed: Observed, arms: Arms) -> tuple[Loss, str, int, tuple[T
     if verdict is Loss.LOST and again.says(hot) is not Loss.KEPT:
         verdict = Loss.MIXED
     return verdict, reason, n, tables
+
+
+def _lost_by_form(observed: Observed, arm: Arm) -> str:
+    """How many streamed and plain new turns lost their prefix, where some did and both forms were sent."""
+    told, lost = [], 0
+    for form, streamed in (("streamed", True), ("plain", False)):
+        pairs = [p for p in arm.pairs if p.new.exchange is not None and p.new.exchange.streamed is streamed]
+        count = count_new(
+            replace(arm, pairs=pairs), observed.qualification.preamble_bound, observed.granule,
+            observed.thresholds.hot_pair,
+        )  # fmt: skip
+        lost += count.lost
+        if count.valid:
+            told.append(f"{form}: {count.lost} of {count.valid}")
+    return ", ".join(told) if lost and len(told) == 2 else ""
 
 
 def _attribution_loss(observed: Observed, arms: Arms) -> tuple[Loss, str, int, tuple[Table, ...]]:
@@ -127,6 +157,8 @@ def _attribution_loss(observed: Observed, arms: Arms) -> tuple[Loss, str, int, t
         f"{treated.lost} of {treated.valid} new turns with the attribution block lost the prefix, "
         f"{control.lost} of {control.valid} without it"
     )
+    if forms := _lost_by_form(observed, arms.attribution):
+        reason += f" ({forms})"
     n = len(arms.attribution.sends) + len(arms.plain.sends)
     tables = (arms.attribution.table(), arms.plain.table())
     if fresh.says(hot) is not Loss.LOST:
@@ -147,7 +179,7 @@ def tools_keep_their_order(observed: Observed) -> Verdict:
         return judging.passes(
             f"{whole} of {len(repeats)} exact repeats with a tool section were warm to their end", len(repeats)
         )
-    if observed.cache_state not in (CacheState.NONE_SEEN, CacheState.UNRELIABLE, CacheState.PARTIAL):
+    if observed.cache_state not in {*NEVER_HIT, CacheState.UNRELIABLE, CacheState.PARTIAL}:
         return missing
     loss, reason, n = _tools_loss(observed, observed.tool_arms)
     if loss is not Loss.LOST:
@@ -155,13 +187,21 @@ def tools_keep_their_order(observed: Observed) -> Verdict:
     again, second, more = _tools_loss(observed, observed.tool_confirmation)
     if again is not Loss.LOST:
         return judging.undecided(f"{reason}; not confirmed: {second}", n + more, tables=missing.tables)
+    found = f"{reason}: the tool section varies from request to request; confirmed under fresh salts: {second}"
+    ruled_out = ["eviction and routing: sessions without tools, sent in turns with these, stayed warm"]
+    n += more
+    direct = observed.direct
+    straight = [observed.reaches_its_end(s) for s in direct.repeats if s.valid] if direct is not None else []
+    if sum(straight) < observed.thresholds.qualify.repeat_hit_share * len(straight) or not straight:
+        cold = len(straight) - sum(straight)
+        whose = f"Sent straight to the engine {cold} of {len(straight)} are cold too" if straight else NOT_TOLD_APART
+        return judging.withholds(f"{found}. {whose}", n, code="tools-vary", ruled_out=ruled_out)
     return judging.says(
         Status.FAIL,
-        f"{reason}: the tool section varies from request to request; confirmed under fresh salts: {second}. "
-        f"{NOT_TOLD_APART}",
-        n + more,
+        f"{found}. Sent straight to the engine they are warm: it is the gateway",
+        n + len(straight),
         code="tools-vary",
-        ruled_out=("eviction and routing: sessions without tools, sent in turns with these, stayed warm",),
+        ruled_out=[*ruled_out, "the engine: repeats with tools that are sent straight to it are warm to their end"],
     )
 
 

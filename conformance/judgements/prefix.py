@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
-from conformance.diagnosis.divergence import ATTRIBUTION, prefix_change, text_change, tools_change
+from conformance.diagnosis.divergence import ATTRIBUTION, ends_in_white_space, prefix_change, tools_change
 from conformance.diagnosis.explain import explain
 from conformance.diagnosis.prompt import Dialect, UpstreamPrompt
 from conformance.errors import SendingStopped
 from conformance.evidence.conversation import Sent
 from conformance.evidence.hotpair import Arm
-from conformance.judgements.verdict import Judging, evidence, last_record, upstream_prompts
+from conformance.judgements.verdict import Judging, evidence, upstream_prompts
 from conformance.observe.observed import Observed
 from conformance.report.wording import change_line
 from conformance.verdicts import Change, Status, Table, Vantage, Verdict
@@ -42,13 +42,17 @@ def prefix_kept(observed: Observed) -> Verdict:
     if not all(prompt.parts for _, prompt in prompts):
         return judging.undecided("the upstream requests carry no text at all (see CON-01)", len(prompts))
     changes: dict[int, Change] = {}
+    ends = 0
     for i in range(len(prompts) - 1):
+        if ends_in_white_space(prompts[i][1], prompts[i + 1][1]):
+            ends += 1
+            continue
         change = prefix_change(prompts[i][1], prompts[i + 1][1], observed.own_text)
         if change is not None:
             changes[i] = change
     table = _turns(arm, prompts, changes)
     streams = upstream_prompts(_streamed_twice(observed))
-    if not changes and len(streams) == 2:
+    if not changes and len(streams) == 2 and not ends_in_white_space(streams[0][1], streams[1][1]):
         change = prefix_change(streams[0][1], streams[1][1], observed.own_text)
         if change is not None:
             return judging.says(
@@ -63,7 +67,10 @@ def prefix_kept(observed: Observed) -> Verdict:
                 excerpts=(evidence("streamed again", streams[1][0], observed),),
             )
     if not changes:
-        return judging.passes(f"each of {len(prompts)} turns is a prefix of the next", len(prompts), tables=(table,))
+        note = f"; {ends} end in white space that the next turn has not: it costs no more than the end" if ends else ""
+        return judging.passes(
+            f"each of {len(prompts)} turns is a prefix of the next{note}", len(prompts), tables=(table,)
+        )
     first = min(changes)
     explained = explain(prompts[first], prompts[first + 1], observed.own_text, observed.lab.tokens_per_byte)
     assert explained is not None, "these two turns differ"
@@ -123,22 +130,38 @@ def attribution_kept_out(observed: Observed) -> Verdict:
     at = next(i for i in range(n - 1) if blocks[i] != blocks[i + 1])
     explained = explain(prompts[at], prompts[at + 1], observed.own_text, observed.lab.tokens_per_byte)
     seen = sum(block is not None for block in blocks)
+    cost, survival = attribution_cost(observed), (explained.survival,) if explained else ()
     return judging.says(
         Status.FAIL,
         f"the attribution block stands in {seen} of {n} upstream prompts and changes from turn to turn"
         + (f": {change_line(explained.change)}" if explained else ""),
         n,
         code="attribution-forwarded",
-        tables=(arm.table(), *((explained.survival,) if explained else ())),
+        cost=cost,
+        # Where the engine drops the block, what survives it is everything: the table would tell of another engine.
+        tables=(arm.table(), *(() if cost else survival)),
         change=explained.change if explained else None,
         ruled_out=(*_plain_kept(observed), *(explained.ruled_out if explained else ())),
         excerpts=(evidence(f"turn {at + 2}", prompts[at + 1][0], observed),),
     )
 
 
+def attribution_cost(observed: Observed) -> str:
+    """What a forwarded block costs behind an engine that drops it; empty behind any other."""
+    engine = observed.engine
+    if engine is None or not engine.strips_attribution:
+        return ""
+    return (
+        f"Nothing behind this engine: vLLM {engine.name} drops the block itself before it renders the prompt. Behind a "
+        "vLLM below 0.32, or another engine, nothing after the block is ever reused."
+    )
+
+
 def _plain_kept(observed: Observed) -> tuple[str, ...]:
     prompts = [prompt for _, prompt in upstream_prompts(_exchanges(observed.arms.plain.new_turns))]
-    if len(prompts) < 2 or any(prefix_change(a, b, observed.own_text) for a, b in pairwise(prompts)):
+    if len(prompts) < 2 or any(
+        prefix_change(a, b, observed.own_text) for a, b in pairwise(prompts) if not ends_in_white_space(a, b)
+    ):
         return ()
     return ("everything else: the session that differs only by that block, sent in turns with this, kept its prefix",)
 
@@ -179,7 +202,7 @@ def tools_keep_their_order(observed: Observed) -> Verdict:
         if any(len(prompt.tools) < 2 for _, prompt in prompts):
             return judging.undecided("fewer than two tools reached the upstream (see CON-01)", n)
         for i in range(len(prompts) - 1):
-            change = tools_change(prompts[i][1].tools, prompts[i + 1][1].tools)
+            change = tools_change(prompts[i][1].tools, prompts[i + 1][1].tools, observed.own_text)
             if change is None or change.kind not in ("tools re-ordered", "keys re-ordered"):
                 continue
             return judging.says(
@@ -199,32 +222,3 @@ def tools_keep_their_order(observed: Observed) -> Verdict:
 
 def _place(exchange: Exchange, i: int) -> str:
     return f"{'stream' if exchange.streamed else 'turn'} {i + 1}"
-
-
-def identical_requests_give_identical_bodies(observed: Observed) -> Verdict:
-    """PFX-14: one client body, sent again and again, is one upstream body."""
-    judging = Judging("PFX-14", observed.entry, Vantage.UPSTREAM)
-    exchanges = observed.identical
-    bodies = [record.body for e in exchanges if (record := last_record(e)) is not None]
-    if len(bodies) < len(exchanges) // 2:
-        return judging.undecided(
-            f"only {len(bodies)} of {len(exchanges)} identical requests reached the recorder (a response cache?)",
-            len(exchanges),
-        )
-    if len(set(bodies)) == 1:
-        return judging.passes(f"{len(bodies)} identical requests, one upstream body", len(bodies))
-    at = next(i for i in range(1, len(bodies)) if bodies[i] != bodies[0])
-    return judging.says(
-        Status.FAIL,
-        f"{len(bodies)} identical requests were sent upstream as {len(set(bodies))} different bodies",
-        len(bodies),
-        code="bodies-vary",
-        change=_bytes_change(bodies[0], bodies[at], observed),
-        excerpts=(evidence(f"identical request {at + 1}", exchanges[at], observed),),
-    )
-
-
-def _bytes_change(before: bytes, after: bytes, observed: Observed) -> Change:
-    return text_change(
-        "upstream body", before.decode("utf-8", "replace"), after.decode("utf-8", "replace"), observed.own_text
-    )

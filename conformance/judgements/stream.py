@@ -8,10 +8,16 @@ from itertools import pairwise
 from typing import Any
 
 from conformance.diagnosis.prompt import Dialect, parse_prompt
-from conformance.judgements.verdict import Judging, evidence, last_record
+from conformance.judgements.verdict import Judging, evidence
+from conformance.observe.observations import Streams
 from conformance.observe.observed import Observed
+from conformance.observe.records import own_record
 from conformance.verdicts import Status, Table, Vantage, Verdict
-from conformance.wire.exchange import StreamEvent
+from conformance.wire.answers import object_of
+from conformance.wire.exchange import Exchange, StreamEvent
+from conformance.wire.jsontext import loads_or_none
+from conformance.wire.messages import NO_STOP
+from conformance.wire.upstream_usage import upstream_answer
 
 _PROMPT_FIELDS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 _FIELDS = (*_PROMPT_FIELDS, "output_tokens")
@@ -23,33 +29,90 @@ _TYPES = frozenset(
 
 
 def valid_event_sequence(observed: Observed) -> Verdict:
-    """STR-01: the order of events, and what the official SDK makes of them."""
+    """STR-01: the order of events, and what the official SDK makes of the very same bytes.
+
+    No two answers are compared: a model may say another thing, or nothing, each time.
+    """
     judging = Judging("STR-01", observed.entry, Vantage.CLIENT)
     streams = observed.streams
-    raw, sdk, plain = streams.raw, streams.sdk, streams.plain
-    if not plain.ok:
-        return judging.undecided(f"the plain request failed: {plain.error}", 4)
-    if raw.status and not 200 <= raw.status < 300:
-        return judging.undecided(f"the streamed request failed: {raw.error}", 4)
-    # A model may end at once: only where its other answers have content must this one have a block.
-    speaks = all(e.text or e.tool_calls for e in (streams.cold, plain)) and not (sdk.text or sdk.tool_calls)
-    faults = sequence_faults(raw.events, empty=not speaks)
-    if not faults and not sdk.ok:
-        faults = [f"the official SDK could not read it: {sdk.error}"]
-    # Answers compare only where the model repeats itself: plain twice alike, and alike in the stream read raw.
-    if not faults and plain.text == streams.cold.text == raw.text and sdk.text != plain.text:
-        faults = ["the SDK accumulates another text than the plain answer's, which is also what the events carry"]
-    if not faults:
-        return judging.passes(f"{len(raw.events)} events in order; the SDK accumulates the plain answer", 4)
+    raw, sdk = streams.raw, streams.sdk
+    if not 200 <= raw.status < 300:
+        return judging.undecided(f"the streamed request failed: {raw.error}", 2)
+    if unclear := _upstream_trouble(judging, streams):
+        return unclear
+    record = own_record(raw)
+    sent = upstream_answer(record) if record is not None else None
+    lost = sent is not None and bool(sent.text or sent.tool_calls)
+    faults = sequence_faults(raw.events, empty=not lost) or _sdk_faults(streams)
     order = Table("events", ("event", "type"), tuple((e.name, _type(e)) for e in raw.events[:40]))
-    return judging.says(
-        Status.FAIL,
-        "; ".join(faults[:3]),
-        4,
-        code="event-sequence",
-        tables=(order,),
-        excerpts=(evidence("stream", raw, observed),),
-    )
+    if faults:
+        return judging.says(
+            Status.FAIL,
+            "; ".join(faults[:3]),
+            2,
+            code="event-sequence",
+            tables=(order,),
+            excerpts=(evidence("stream", raw, observed),),
+        )
+    if not sdk.ok:
+        return judging.withholds(f"one stream is in order, another broke off: {sdk.error}", 2, code="broken-once")
+    others = (streams.cold, streams.plain, sdk)
+    if sent is None and not _has_block(raw.events) and any(e.text or e.tool_calls for e in others):
+        return judging.withholds(
+            "the stream is in order but carries no content, where another answer to the same request does: the model "
+            "may have ended at once; a recorder would tell",
+            2,
+            code="no-content",
+            tables=(order,),
+        )
+    strangers = sum(_type(e) not in _TYPES and not isinstance(e.data, Mapping) for e in raw.events)
+    note = f" ({strangers} that are none of Anthropic's, such as [DONE], which it passes over)" if strangers else ""
+    return judging.passes(f"{len(raw.events)} events in order{note}; the SDK accumulates what they carry", 2)
+
+
+def _upstream_trouble(judging: Judging, streams: Streams) -> Verdict | None:
+    """Why a stream that breaks, or carries an error event, proves nothing: so it must where the upstream fails."""
+    raw, sdk = streams.raw, streams.sdk
+    if not (_broke_off(raw) or any(_type(event) == "error" for event in raw.events)):
+        return None
+    record = own_record(raw)
+    if record is None:
+        if _broke_off(sdk) or (sdk.error or "").startswith("error event"):
+            return None
+        return judging.withholds(
+            f"one of two streams failed, which the upstream may have caused: {raw.error}", 2, code="broken-once"
+        )
+    answer = upstream_answer(record)
+    if record.status == 200 and record.complete and answer.error is None:
+        return None
+    return judging.undecided(f"the upstream itself failed in the middle of the stream: {answer.error}", 2)
+
+
+def _broke_off(exchange: Exchange) -> bool:
+    return (exchange.error or "").startswith("the answer broke off")
+
+
+def _sdk_faults(streams: Streams) -> list[str]:
+    """What is wrong with the SDK's reading of a stream whose events are in order."""
+    replayed, raw, sdk = streams.replayed, streams.raw, streams.sdk
+    if replayed is None:
+        return []
+    if replayed.error is not None:
+        return [f"the official SDK could not read it: {replayed.error}"]
+    # The order of calls and the values of their arguments; their spelling is the SDK's own.
+    if replayed.text != raw.text or _calls(replayed.tool_calls) != _calls(raw.tool_calls):
+        return ["the SDK accumulates from these bytes another answer than their events carry"]
+    if not sdk.ok and 200 <= sdk.status < 300 and (sdk.error == NO_STOP or (sdk.error or "").startswith("sdk: ")):
+        return [f"streamed again, the official SDK could not read it: {sdk.error}"]
+    return []
+
+
+def _calls(calls: Sequence[tuple[str, str]]) -> list[tuple[str, Any]]:
+    return [(name, loads_or_none(arguments.encode())) for name, arguments in calls]
+
+
+def _has_block(events: Sequence[StreamEvent]) -> bool:
+    return any(_type(event) == "content_block_start" for event in events)
 
 
 def sequence_faults(events: Sequence[StreamEvent], *, empty: bool = False) -> list[str]:
@@ -57,7 +120,8 @@ def sequence_faults(events: Sequence[StreamEvent], *, empty: bool = False) -> li
 
     `empty` allows a message without any content block.
     """
-    types = [t for e in events if (t := _type(e)) in _TYPES or not isinstance(e.data, Mapping)]
+    # The official SDK passes over events without a name of Anthropic's, `data: [DONE]` among them.
+    types = [t for e in events if (t := _type(e)) in _TYPES]
     if not types:
         return ["the stream carries no event"]
     if "error" in types:
@@ -71,13 +135,14 @@ def sequence_faults(events: Sequence[StreamEvent], *, empty: bool = False) -> li
         faults.append(f"the last event is {types[-1]}, not message_stop")
     if "message_delta" not in types:
         faults.append("no message_delta with stop_reason and usage")
-    return faults + [f for f in _block_faults(events) if not (empty and f == _NO_BLOCK)]
+    return faults + [f for f in block_faults(events) if not (empty and f == NO_BLOCK)]
 
 
-_NO_BLOCK = "no content block"
+NO_BLOCK = "no content block"
+"""The fault of a stream without any content."""
 
 
-def _block_faults(events: Sequence[StreamEvent]) -> list[str]:
+def block_faults(events: Sequence[StreamEvent]) -> list[str]:
     open_index: int | None = None
     started: list[int] = []
     faults = []
@@ -103,7 +168,7 @@ def _block_faults(events: Sequence[StreamEvent]) -> list[str]:
         elif kind == "content_block_stop":
             open_index = None
     if not started:
-        faults.append(_NO_BLOCK)
+        faults.append(NO_BLOCK)
     return faults
 
 
@@ -141,7 +206,11 @@ def last_delta_tells_all(observed: Observed) -> Verdict:
     raw, plain = streams.raw, streams.plain
     if not raw.ok or not plain.ok:
         return judging.undecided(f"no pair of answers to compare: {raw.error or plain.error}", 2)
-    deltas = [u for e in raw.events if _type(e) == "message_delta" and isinstance(u := e.data.get("usage"), Mapping)]
+    deltas = [
+        u
+        for e in raw.events
+        if _type(e) == "message_delta" and isinstance(u := object_of(e.data).get("usage"), Mapping)
+    ]
     start, final = _start_usage(raw.events), _final_usage(raw.events)
     rows = tuple(
         (f, _cell(start.get(f)), *(_cell(d.get(f)) for d in deltas[-2:]), _cell(plain.usage.raw.get(f)))
@@ -173,9 +242,10 @@ def last_delta_tells_all(observed: Observed) -> Verdict:
     if truth is None:
         return judging.undecided("the plain answer reports no prompt tokens", 2, tables=(table,))
     if abs(total - truth) > rules.total_slack(truth):
+        told = f"with {total:,}" if any(final.get(f) is not None for f in _PROMPT_FIELDS) else "without any"
         return judging.says(
             Status.FAIL,
-            f"the stream ends with {total:,} prompt tokens, the plain answer says {truth:,}",
+            f"the stream ends {told} prompt tokens, the plain answer says {truth:,}",
             2,
             code="end-incomplete",
             tables=(table,),
@@ -185,7 +255,7 @@ def last_delta_tells_all(observed: Observed) -> Verdict:
     if streams.repeat_themselves and whole is not None and abs(output - whole) > rules.output_slack(whole):
         return judging.says(
             Status.FAIL,
-            f"the stream ends with {output} output tokens, the plain answer with the same text says {whole}",
+            f"the stream ends with {output or 'no'} output tokens, the plain answer with the same text says {whole}",
             2,
             code="end-incomplete",
             tables=(table,),
@@ -200,7 +270,7 @@ def asks_upstream_for_usage(observed: Observed) -> Verdict:
     """STR-04: upstream streams ask for usage; a chat client who did not ask is not sent the extra chunk."""
     judging = Judging("STR-04", observed.entry, Vantage.UPSTREAM)
     streams = observed.streams
-    record = last_record(streams.raw)
+    record = own_record(streams.raw)
     if record is None:
         return judging.undecided("the stream did not reach the recorder", 1)
     prompt = parse_prompt(record.path, record.json)
@@ -262,7 +332,7 @@ def _type(event: StreamEvent) -> str:
 
 def _start_usage(events: Sequence[StreamEvent]) -> Mapping[str, Any]:
     for event in events:
-        if _type(event) == "message_start" and isinstance(message := event.data.get("message"), Mapping):
+        if _type(event) == "message_start" and isinstance(message := object_of(event.data).get("message"), Mapping):
             usage = message.get("usage")
             return usage if isinstance(usage, Mapping) else {}
     return {}
@@ -272,7 +342,7 @@ def _final_usage(events: Sequence[StreamEvent]) -> Mapping[str, Any]:
     """Each field's last non-null value, as the official accumulator has it."""
     final = dict(_start_usage(events))
     for event in events:
-        if _type(event) == "message_delta" and isinstance(usage := event.data.get("usage"), Mapping):
+        if _type(event) == "message_delta" and isinstance(usage := object_of(event.data).get("usage"), Mapping):
             final.update({k: v for k, v in usage.items() if v is not None})
     return final
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from conformance.judgements.translated import finding, got, speaks_messages, unseen
 from conformance.judgements.verdict import Judging
 from conformance.observe.observed import Observed
 from conformance.verdicts import Change, Vantage, Verdict
+
+_CONSTANT = (
+    "No cached token, for the list is the same in every turn: its definitions' own tokens in each prompt, which the "
+    "client deferred to save, and a model that is offered tools it was not meant to see yet."
+)
 
 
 def deferred_tools_stay_out(observed: Observed) -> Verdict:
@@ -32,11 +39,12 @@ def deferred_tools_stay_out(observed: Observed) -> Verdict:
         )  # fmt: skip
     if lists[0] != static:
         change = Change("tools", 0, ", ".join(static), ", ".join(lists[0]), "deferred tool in the static list")
-        return finding(
+        found = finding(
             judging, observed, before, 2, change,
             code="deferred-in-list",
             says="tools marked defer_loading stand in the static list",
         )  # fmt: skip
+        return replace(found, cost=_CONSTANT)
     tail = "" if lists[1] == lists[0] else "; a found tool is appended to the list, behind the others"
     return judging.passes(f"the static list has {len(static)} tools and no deferred one{tail}", 2)
 

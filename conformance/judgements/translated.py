@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from conformance.diagnosis.divergence import mask, text_change
+from conformance.diagnosis.divergence import text_change
 from conformance.diagnosis.items import Item, Request
 from conformance.diagnosis.literal import loads_or_none, value_difference
 from conformance.diagnosis.prompt import Dialect
 from conformance.judgements.verdict import Judging, evidence
+from conformance.masks import mask
 from conformance.observe.observed import Observed
 from conformance.observe.translation_probes import Translated
 from conformance.report.wording import change_line

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from conformance.evidence.conversation import Sent
-from conformance.judgements.verdict import Judging, evidence, last_record, usage_upstream
-from conformance.observe.observed import DialectPair, Observed
+from conformance.judgements.verdict import Judging, evidence, usage_upstream
+from conformance.observe.observations import DialectPair
+from conformance.observe.observed import Observed
+from conformance.observe.records import matching_records, own_record
 from conformance.verdicts import Cell, Entry, Status, Table, Vantage, Verdict
-from conformance.wire.exchange import Exchange
+from conformance.wire.exchange import Exchange, Usage
 from conformance.wire.upstream_usage import upstream_usage
 
 STREAMS_ONLY = "stream-"
@@ -14,24 +18,24 @@ STREAMS_ONLY = "stream-"
 
 
 def adds_up_to_upstream(observed: Observed) -> Verdict:
-    """USE-01 by the upstream's own usage: the parts' sum is its prompt, the cache part its cached tokens."""
+    """USE-01 by the upstream's own usage: the parts' sum is its prompt, the cache part its cached tokens.
+
+    Where a gateway sends more than one request with the client's content, any of them may explain the numbers.
+    """
     judging = Judging("USE-01", observed.entry, Vantage.UPSTREAM)
     _ = observed.arms, observed.streams
     rows: list[tuple[Cell, ...]] = []
     wrong: list[Exchange] = []
     judged = 0
     for exchange in observed.exchanges:
-        record = last_record(exchange)
-        if not exchange.ok or record is None:
-            continue
-        truth = upstream_usage(record)
-        if truth.prompt is None:
+        truths = [t for r in matching_records(exchange) if (t := upstream_usage(r)).prompt is not None]
+        if not exchange.ok or not truths:
             continue
         judged += 1
         usage = exchange.usage
-        if usage.prompt != truth.prompt or (truth.cached is not None and (usage.cached or 0) != truth.cached):
+        if not any(_explains(truth, usage) for truth in truths):
             wrong.append(exchange)
-            raw = usage.raw
+            truth, raw = truths[-1], usage.raw
             rows.append(
                 ("stream" if exchange.streamed else "plain", truth.prompt, truth.cached, usage.prompt,
                  raw.get("input_tokens"), usage.cached, usage.created)
@@ -42,11 +46,20 @@ def adds_up_to_upstream(observed: Observed) -> Verdict:
         return judging.passes(f"the parts add up to the upstream's prompt in all {judged} answers", judged)
     columns = ("form", "upstream prompt", "upstream cached", "reported sum", "input", "cache read", "cache creation")
     first = rows[0]
-    code = "sum-wrong" if any(row[3] != row[1] for row in rows) else "cache-read-wrong"
+    if not any(e.usage.raw for e in wrong):
+        code, says = (
+            "usage-missing",
+            f"carry no usage, where the upstream reports it: e.g. {_shown(first[1])} prompt tokens",
+        )
+    else:
+        code = "sum-wrong" if any(row[3] != row[1] for row in rows) else "cache-read-wrong"
+        says = (
+            f"miscount: e.g. upstream {_shown(first[1])} prompt ({_shown(first[2])} cached) is reported as "
+            f"{_shown(first[3])} in all ({_shown(first[4])} input, {_shown(first[5])} cache read)"
+        )
     return judging.says(
         Status.FAIL,
-        f"{len(wrong)} of {judged} answers miscount: e.g. upstream {_shown(first[1])} prompt ({_shown(first[2])} "
-        f"cached) is reported as {_shown(first[3])} in all ({_shown(first[4])} input, {_shown(first[5])} cache read)",
+        f"{len(wrong)} of {judged} answers {says}",
         judged,
         code=f"{STREAMS_ONLY}{code}" if all(e.streamed for e in wrong) else code,
         tables=(Table("answers that miscount", columns, tuple(rows[:12])),),
@@ -54,71 +67,44 @@ def adds_up_to_upstream(observed: Observed) -> Verdict:
     )
 
 
-def adds_up_to_other_entry(observed: Observed) -> Verdict:
-    """USE-01 without upstream usage: the sum grows with what is sent, and warm it is the other entry's total."""
-    judging = Judging("USE-01", observed.entry, Vantage.CLIENT)
-    qualification = observed.qualification
-    n = len(qualification.probes)
-    if not qualification.counted["message"] and all(p.first.valid for p in qualification.probes):
-        return judging.says(
-            Status.FAIL,
-            "the reported total does not grow when the message grows: it is not a count of the prompt",
-            n,
-            code="total-ignores-prompt",
-            tables=(qualification.table,),
-        )
-    pair = observed.dialects
-    if pair is None:
-        return judging.not_run("needs a recorder (--upstream-listen), or the chat entry to compare with")
-    ours, theirs = pair.messages.usage.prompt, pair.chat.usage.prompt
-    if ours is None or theirs is None:
-        return judging.undecided("one of the entries reports no prompt tokens", n + 2)
-    table = _dialect_table(pair.messages, pair.chat)
-    slack = observed.thresholds.usage.dialect_slack(theirs, upstream_known=False)
-    if abs(ours - theirs) <= slack:
-        return judging.passes(
-            f"the same text counts {ours:,} tokens here and {theirs:,} on /v1/chat/completions, warm",
-            n + 2,
-            tables=(table,),
-        )
-    warm = pair.messages.usage.cached or pair.chat.usage.cached or 0
-    if warm and abs(abs(ours - theirs) - warm) <= slack:
-        return judging.says(
-            Status.FAIL,
-            f"the same text counts {ours:,} tokens here and {theirs:,} on the chat entry: off by its cached tokens",
-            n + 2,
-            code="cached-counted-wrong",
-            tables=(table,),
-        )
-    return judging.undecided(
-        f"the same text counts {ours:,} tokens here and {theirs:,} on the chat entry: needs a recorder to say why",
-        n + 2,
-        tables=(table,),
-    )
+def _explains(truth: Usage, said: Usage) -> bool:
+    return said.prompt == truth.prompt and (truth.cached is None or (said.cached or 0) == truth.cached)
 
 
 def same_total_cold_and_warm(observed: Observed) -> Verdict:
     """USE-06: a repeat's total is its first send's; its parts move."""
     judging = Judging("USE-06", observed.entry, Vantage.CLIENT)
     rules = observed.thresholds.usage
-    pairs: list[tuple[Sent, Sent]] = [(p.first, r) for p in observed.qualification.probes for r in p.repeats[-1:]]
-    known = [(a, b) for a, b in pairs if a.valid and b.valid and a.prompt is not None and b.prompt is not None]
+    known = repeat_pairs(observed)
     n = 2 * len(known)
     rows = tuple((a.prompt, a.cached, b.prompt, b.cached) for a, b in known)
     table = Table("the same request twice", ("total, first", "cached, first", "total, again", "cached, again"), rows)
     if not known:
-        return judging.undecided("no answer reports prompt tokens", len(pairs) * 2)
+        return judging.undecided("no answer reports prompt tokens (see USE-01)", 2 * len(observed.qualification.probes))
     off = [(a, b) for a, b in known if abs((a.prompt or 0) - (b.prompt or 0)) > rules.total_slack(a.prompt or 0)]
     if len(off) >= 2:
         a, b = off[0]
-        side = "added to" if (b.prompt or 0) > (a.prompt or 0) else "left out of"
+        reason = (
+            f"the same request counts {a.prompt:,} tokens the first time and {b.prompt:,} the second "
+            f"({len(off)} of {len(known)} pairs)"
+        )
+        upstream = [_moved_upstream(a, b) for a, b in off]
+        if all(
+            moved is not None and moved == (b.prompt or 0) - (a.prompt or 0)
+            for moved, (a, b) in zip(upstream, off, strict=True)
+        ):
+            return judging.withholds(
+                f"{reason}: the upstream's own total does", n, code="upstream-moves", tables=(table,)
+            )
+        side = cached_moves_total(known)
+        cause = f": in each warm pair by exactly its cached tokens, which are {side} the total" if side else ""
         return judging.says(
             Status.FAIL,
-            f"the same request counts {a.prompt:,} tokens the first time and {b.prompt:,} the second "
-            f"({len(off)} of {len(known)} pairs): cached tokens are {side} the total",
+            reason + cause,
             n,
             code="total-moves",
             tables=(table,),
+            ruled_out=("the engine: its own total stays",) if all(moved == 0 for moved in upstream) else (),
         )
     if off:
         return judging.undecided(f"1 of {len(known)} repeats reports another total", n, tables=(table,))
@@ -130,6 +116,32 @@ def same_total_cold_and_warm(observed: Observed) -> Verdict:
     if not moved:
         return judging.undecided("no repeat was warmer than its first send", n, tables=(table,))
     return judging.passes(f"{len(known)} requests sent twice keep their total; {moved} were warm the second time", n)
+
+
+def cached_moves_total(pairs: Sequence[tuple[Sent, Sent]]) -> str | None:
+    """What cached tokens do to the total, if arithmetic proves it: "added to" or "left out of"; else None.
+
+    `pairs` are sends of one request. In each that is warmer the second time, and in two at least, the total must move
+    by exactly as much, always to one side.
+    """
+    moved = [((b.prompt or 0) - (a.prompt or 0), warmer) for a, b in pairs if (warmer := _cached(b) - _cached(a)) > 0]
+    if len(moved) < 2:
+        return None
+    if all(total == warmer for total, warmer in moved):
+        return "added to"
+    return "left out of" if all(total == -warmer for total, warmer in moved) else None
+
+
+def repeat_pairs(observed: Observed) -> list[tuple[Sent, Sent]]:
+    """First send and last repeat of each fresh prompt whose totals are known."""
+    pairs = ((p.first, r) for p in observed.qualification.probes for r in p.repeats[-1:])
+    return [(a, b) for a, b in pairs if a.valid and b.valid and a.prompt is not None and b.prompt is not None]
+
+
+def _moved_upstream(a: Sent, b: Sent) -> int | None:
+    """By how much the upstream's own total moved between two sends; None where no recorder saw it."""
+    totals = [usage_upstream(s.exchange).prompt if s.exchange is not None else None for s in (a, b)]
+    return None if totals[0] is None or totals[1] is None else totals[1] - totals[0]
 
 
 def _cached(sent: Sent) -> int:
@@ -205,13 +217,13 @@ def _dialects_agree(observed: Observed, judging: Judging, n: int, table: Table) 
         )
     if ours is None or theirs is None:
         return judging.passes(f"{agreed}; the text-only pair could not be compared", n, tables=(table,))
-    records = last_record(pair.messages), last_record(pair.chat)
+    records = own_record(pair.messages), own_record(pair.chat)
     same_upstream = None not in records and _messages_of(records[0]) == _messages_of(records[1])
     if same_upstream:
         slack = observed.thresholds.usage.total_slack(theirs)
     else:
         slack = observed.thresholds.usage.dialect_slack(theirs, upstream_known=None not in records)
-    tables = (table, _dialect_table(pair.messages, pair.chat))
+    tables = (table, dialect_table(pair.messages, pair.chat))
     if abs(ours - theirs) <= slack:
         return judging.passes(
             f"{agreed}; one text counts {ours:,} and {theirs:,} on the two entries", n + 2, tables=tables
@@ -223,9 +235,18 @@ def _dialects_agree(observed: Observed, judging: Judging, n: int, table: Table) 
             n + 2,
             tables=tables,
         )
-    if (right := _right_here(observed.entry, pair, observed.thresholds.usage.total_slack(theirs))) is not None:
+    here, off = _off_upstream(observed.entry, pair)
+    if off is None:
+        return judging.withholds(
+            f"the same upstream prompt counts {ours:,} tokens on /v1/messages and {theirs:,} on /v1/chat/completions; "
+            "which is right the upstream does not say",
+            n + 2,
+            code="dialects-differ",
+            tables=tables,
+        )
+    if off <= observed.thresholds.usage.total_slack(theirs):
         return judging.passes(
-            f"{agreed}; one text counts {ours:,} and {theirs:,} on the two entries, and this one's {right:,} is the "
+            f"{agreed}; one text counts {ours:,} and {theirs:,} on the two entries, and this one's {here:,} is the "
             "upstream's count",
             n + 2,
             tables=tables,
@@ -239,25 +260,51 @@ def _dialects_agree(observed: Observed, judging: Judging, n: int, table: Table) 
     )
 
 
+def chat_parts_agree(observed: Observed) -> Verdict:
+    """USE-05 from the client's side: total = prompt + completion, and cached tokens are a subset of the prompt."""
+    judging = Judging("USE-05", observed.entry, Vantage.CLIENT)
+    _ = observed.qualification, observed.streams
+    rows: list[tuple[Cell, ...]] = []
+    wrong: list[Exchange] = []
+    judged = 0
+    for exchange in observed.exchanges:
+        usage, total = exchange.usage, exchange.usage.raw.get("total_tokens")
+        if not exchange.ok or usage.prompt is None or usage.output is None or not isinstance(total, int):
+            continue
+        judged += 1
+        if total != usage.prompt + usage.output:
+            wrong.append(exchange)
+            rows.append((usage.prompt, usage.cached, usage.output, total))
+    if judged < 4:
+        return judging.undecided(f"only {judged} answers report prompt, completion and total tokens", judged)
+    if not wrong:
+        return judging.passes(f"the total is prompt + completion in all {judged} answers", judged)
+    prompt, _, output, total = rows[0]
+    return judging.says(
+        Status.FAIL,
+        f"{len(wrong)} of {judged} answers do not add up: {prompt} + {output} is reported as {total} in all",
+        judged,
+        code="total-wrong",
+        tables=(Table("answers that do not add up", ("prompt", "cached", "completion", "total"), tuple(rows[:12])),),
+        excerpts=(evidence("first such answer", wrong[0], observed),),
+    )
+
+
 def _messages_of(record: object) -> object:
     body = getattr(record, "json", None)
     return body.get("messages") if isinstance(body, dict) else None
 
 
-def _dialect_table(messages: Exchange, chat: Exchange) -> Table:
+def dialect_table(messages: Exchange, chat: Exchange) -> Table:
     rows = tuple((e.entry.path, e.usage.prompt, e.usage.cached, e.error) for e in (messages, chat))
     return Table("the same text on both entries, sent twice", ("entry", "total", "cached", "error"), rows)
 
 
-def _right_here(entry: Entry, pair: DialectPair, slack: float) -> int | None:
-    """This entry's total, if it is what the upstream counted and the other entry's is not."""
-    here, there = (pair.messages, pair.chat) if entry is Entry.MESSAGES else (pair.chat, pair.messages)
-    off = []
-    for exchange in (here, there):
-        said, true = exchange.usage.prompt, usage_upstream(exchange).prompt
-        off.append(None if said is None or true is None else abs(said - true))
-    right = off[0] is not None and off[0] <= slack and off[1] is not None and off[1] > slack
-    return here.usage.prompt if right else None
+def _off_upstream(entry: Entry, pair: DialectPair) -> tuple[int | None, int | None]:
+    """This entry's total, and how far it is from what the upstream counted; None where that is not known."""
+    here = pair.messages if entry is Entry.MESSAGES else pair.chat
+    said, true = here.usage.prompt, usage_upstream(here).prompt
+    return said, None if said is None or true is None else abs(said - true)
 
 
 def _shown(cell: Cell) -> str:

@@ -6,12 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from conformance.diagnosis.prompt import UpstreamPrompt, parse_prompt
-from conformance.evidence.qualify import CacheState
+from conformance.evidence.qualify import NEVER_HIT, CacheState
 from conformance.observe.observed import Observed
+from conformance.observe.records import own_record
 from conformance.report.excerpts import excerpt
 from conformance.verdicts import Change, Entry, Excerpt, Status, Table, Vantage, Verdict
-from conformance.wire.exchange import Exchange, UpstreamRecord, Usage
+from conformance.wire.exchange import Exchange, Usage
 from conformance.wire.upstream_usage import upstream_usage
+
+NOT_TOLD_APART = "gateway or engine not told apart: give --upstream-listen, or --engine for a direct arm"
+"""Why a finding by counts alone accuses nobody."""
 
 
 class Judging:
@@ -33,10 +37,11 @@ class Judging:
         ruled_out: Sequence[str] = (),
         change: Change | None = None,
         excerpts: Sequence[Excerpt] = (),
+        cost: str = "",
     ) -> Verdict:
         return Verdict(
             rule=self.rule, entry=self.entry, status=status, reason=reason, vantage=self.vantage, n=n, code=code,
-            tables=tuple(tables), ruled_out=tuple(ruled_out), change=change, excerpts=tuple(excerpts),
+            tables=tuple(tables), ruled_out=tuple(ruled_out), change=change, excerpts=tuple(excerpts), cost=cost,
         )  # fmt: skip
 
     def passes(self, reason: str, n: int, *, tables: Sequence[Table] = ()) -> Verdict:
@@ -44,6 +49,12 @@ class Judging:
 
     def undecided(self, reason: str, n: int = 0, *, tables: Sequence[Table] = ()) -> Verdict:
         return self.says(Status.INCONCLUSIVE, reason, n, tables=tables)
+
+    def withholds(
+        self, reason: str, n: int, *, code: str, tables: Sequence[Table] = (), ruled_out: Sequence[str] = ()
+    ) -> Verdict:
+        """A finding that may not be the gateway's: no failure, and no reason to be green."""
+        return self.says(Status.INCONCLUSIVE, reason, n, code=code, tables=tables, ruled_out=ruled_out)
 
     def not_run(self, reason: str) -> Verdict:
         return self.says(Status.NOT_RUN, reason, 0)
@@ -62,6 +73,8 @@ def cache_evidence_missing(observed: Observed, judging: Judging) -> Verdict | No
         return judging.undecided(
             f"{len(failed)} of {n // 2} probe requests failed: {failed[0].error}", n, tables=tables
         )
+    if all(p.first.prompt is None for p in qualification.probes):
+        return judging.undecided("no answer reports prompt tokens: usage is missing (see USE-01)", n, tables=tables)
     if not qualification.all_counted:
         dropped = ", ".join(f"the {name}" for name, seen in qualification.counted.items() if not seen)
         return judging.undecided(
@@ -74,8 +87,13 @@ def cache_evidence_missing(observed: Observed, judging: Judging) -> Verdict | No
         return judging.says(Status.NOT_RUN, cached_not_reported(observed), n, tables=tables)
     if state is CacheState.NONE_SEEN:
         return judging.undecided("no cache seen: engine off, or the gateway changes every prompt", n, tables=tables)
+    if state in NEVER_HIT or state is CacheState.UNKNOWN:
+        return judging.undecided(f"no cache seen: {state}", n, tables=tables)
     if state is not CacheState.HITS:
-        return judging.undecided(f"{state}: prefix verdicts from the client's side are withheld", n, tables=tables)
+        forms = f" ({observed.hits_by_form})" if observed.hits_by_form else ""
+        return judging.undecided(
+            f"{state}{forms}: prefix verdicts from the client's side are withheld", n, tables=tables
+        )
     return None
 
 
@@ -102,28 +120,23 @@ def upstream_only(rule: str, observed: Observed, judgement: Callable[[Observed],
 
 
 def upstream_prompts(exchanges: Sequence[Exchange]) -> list[tuple[Exchange, UpstreamPrompt]]:
-    """Each exchange that reached the recorder, with the last prompt the gateway sent for it."""
+    """Each exchange that reached the recorder, with the prompt the gateway sent for it."""
     found = []
     for exchange in exchanges:
-        record = last_record(exchange)
+        record = own_record(exchange)
         prompt = parse_prompt(record.path, record.json) if record is not None else None
         if prompt is not None:
             found.append((exchange, prompt))
     return found
 
 
-def last_record(exchange: Exchange) -> UpstreamRecord | None:
-    """The upstream request an answer came from: the last one, where a gateway tried more than once."""
-    chats = [r for r in exchange.upstream if r.path.rstrip("/").endswith(("/chat/completions", "/messages"))]
-    return chats[-1] if chats else None
-
-
 def usage_upstream(exchange: Exchange) -> Usage:
     """What the engine reported for this exchange; empty where no recorder saw it."""
-    record = last_record(exchange)
+    record = own_record(exchange)
     return upstream_usage(record) if record is not None else Usage()
 
 
 def evidence(title: str, exchange: Exchange, observed: Observed) -> Excerpt:
     """Request and answer of an exchange as a report may show them."""
-    return excerpt(title, exchange, own=observed.own_text)
+    upstream = own_record(exchange) or next(reversed(exchange.upstream), None)
+    return excerpt(title, exchange, upstream, own=observed.own_text)

@@ -8,8 +8,9 @@ from itertools import pairwise
 from conformance.diagnosis.divergence import prefix_change
 from conformance.evidence.hotpair import Arm
 from conformance.judgements.translated import finding, got, unseen
-from conformance.judgements.verdict import Judging, cache_evidence_missing, confirming, last_record, upstream_prompts
+from conformance.judgements.verdict import Judging, cache_evidence_missing, confirming, upstream_prompts
 from conformance.observe.observed import Observed
+from conformance.observe.records import own_record
 from conformance.verdicts import Change, Status, Table, Vantage, Verdict
 from conformance.wire.exchange import Exchange
 
@@ -162,7 +163,7 @@ def the_session_is_recognisable(observed: Observed) -> Verdict:
     """AFF-02: a session key that reaches the upstream is one for all turns of a session, and another for another."""
     judging = Judging("AFF-02", observed.entry, Vantage.UPSTREAM)
     arm = observed.arms.plain
-    turns = [s.exchange for s in arm.new_turns if s.exchange is not None]
+    turns = [s.exchange for s in arm.new_turns if s.exchange is not None and own_record(s.exchange) is not None]
     keys = [_keys(exchange) for exchange in turns]
     n = len(turns)
     if sum(bool(found) for found in keys) < 3:
@@ -187,7 +188,7 @@ def the_session_is_recognisable(observed: Observed) -> Verdict:
 
 
 def _keys(exchange: Exchange) -> dict[str, str]:
-    record = last_record(exchange)
+    record = own_record(exchange)
     if record is None:
         return {}
     found = {name: record.headers[name] for name in _SESSION_HEADERS if name in record.headers}

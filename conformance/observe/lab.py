@@ -6,9 +6,10 @@ import hashlib
 from itertools import count
 from typing import Literal
 
-from conformance.errors import SendingStopped
+from conformance.errors import SendingStopped, VantageMissing
 from conformance.evidence.conversation import NO_EXTRA, Extra, Sent
 from conformance.observe.plan import BYTES_PER_TOKEN
+from conformance.observe.records import own_record
 from conformance.sessions import ChatCodingSession, ClaudeCodeSession, Session
 from conformance.verdicts import Entry
 from conformance.wire.client import Wire
@@ -34,8 +35,10 @@ class Salts:
 class WireConversation:
     """A session, its salt and the wire it goes over (a `Conversation` of conformance.evidence)."""
 
-    def __init__(self, session: Session, lab: WireLab) -> None:
+    def __init__(self, session: Session, lab: WireLab, *, turn: int = 1, streamed_turns: int = 0) -> None:
         self.session = session
+        self.turn = turn
+        self.streamed_turns = streamed_turns  # this many first turns are sent as streams, repeats included
         self._lab = lab
         self.exchanges: list[Exchange] = []
 
@@ -44,28 +47,36 @@ class WireConversation:
         return self.session.prompt_bytes
 
     def send(self) -> Sent:
-        exchange = self._lab.send(self.session)
+        send = self._lab.stream if self.turn <= self.streamed_turns else self._lab.send
+        exchange = send(self.session)
         self.exchanges.append(exchange)
         return self._lab.read(exchange)
 
     def grow(self, tokens: int) -> None:
+        self.turn += 1
         self.session.grow(max(_LEAST_GROWTH_BYTES, round(tokens / self._lab.tokens_per_byte)))
 
     def ahead(self, tokens: int) -> WireConversation:
-        copy = WireConversation(self.session.with_salt(self.session.salt), self._lab)
+        copy = self._copy(self.session.salt)
         copy.exchanges = self.exchanges  # the copy is the same conversation, one turn on
         copy.grow(tokens)
         return copy
 
     def resalted(self) -> WireConversation:
-        return self._lab.track(WireConversation(self.session.with_salt(self._lab.salts.fresh()), self._lab))
+        return self._lab.track(self._copy(self._lab.salts.fresh()))
+
+    def _copy(self, salt: str) -> WireConversation:
+        return WireConversation(
+            self.session.with_salt(salt), self._lab, turn=self.turn, streamed_turns=self.streamed_turns
+        )
 
 
 class WireLab:
     """Makes conversations for one entry and sends them (a `Lab` of conformance.evidence).
 
     `tokens_per_byte` starts as an estimate and is set to the measured rate after qualification.
-    `prompt_token_cap` ends sending: SendingStopped.
+    `prompt_token_cap` ends sending: SendingStopped. `needs` says what is missing where no real engine answers: then
+    nothing is sent, and whoever tries gets VantageMissing.
     """
 
     def __init__(
@@ -79,6 +90,7 @@ class WireLab:
         shape: Literal["scaled", "full"],
         sees_upstream: bool,
         prompt_token_cap: int,
+        needs: str | None = None,
     ) -> None:
         self.entry = entry
         self.wire = wire
@@ -88,6 +100,7 @@ class WireLab:
         self.shape = shape
         self.sees_upstream = sees_upstream
         self.prompt_token_cap = prompt_token_cap
+        self._needs = needs
         self.tokens_per_byte = 1 / BYTES_PER_TOKEN
         self.conversations: list[WireConversation] = []
         self.exchanges: list[Exchange] = []
@@ -135,34 +148,51 @@ class WireLab:
         return ClaudeCodeSession(
             seed=seed, salt=salt, shape=self.shape, tools=n_tools, tools_bytes=tools_bytes,
             system_bytes=system_bytes, base_bytes=base, kinds=kinds, model=self.wire.model,
-            attribution=attribution, cache_control=attribution, collapse=False,
+            attribution=attribution, collapse=False,
         )  # fmt: skip
 
     def send(self, session: Session, *, stream: bool = False, via: Literal["sdk", "raw"] = "sdk") -> Exchange:
         """Send a session's current turn through the official SDK, or raw where bytes or events matter."""
         return self.send_body(session.body(), stream=stream, via=via, headers=session.headers())
 
+    def stream(self, session: Session) -> Exchange:
+        """Send a session's current turn as a stream of a client that asks for its usage."""
+        body = session.body()
+        if self.entry is Entry.CHAT:
+            body["stream_options"] = {"include_usage": True}
+        return self.send_body(body, stream=True, via="sdk", headers=session.headers())
+
     def send_body(
         self, body: dict[str, object] | bytes, *, stream: bool = False, via: Literal["sdk", "raw"] = "raw",
-        headers: dict[str, str] | None = None,
+        headers: dict[str, str] | None = None, odd: bool = False,
     ) -> Exchange:  # fmt: skip
-        """Send any body, or exact bytes; counted against the token cap."""
+        """Send any body, or exact bytes; counted against the token cap. `odd`: a gateway may refuse it."""
+        self.check_engine()
         if self.wire.prompt_tokens_sent > self.prompt_token_cap:
             raise SendingStopped(
                 "the token budget is used up "
                 f"({self.wire.prompt_tokens_sent:,} prompt tokens sent): use a larger --budget"
             )
-        exchange = self.wire.send(self.entry, body, stream=stream, via=via, headers=headers)
+        exchange = self.wire.send(self.entry, body, stream=stream, via=via, headers=headers, odd=odd)
         self.exchanges.append(exchange)
         return exchange
 
+    def check_engine(self) -> None:
+        """Raise VantageMissing where no real engine answers."""
+        if self._needs is not None:
+            raise VantageMissing(self._needs)
+
     def read(self, exchange: Exchange) -> Sent:
-        """The counts of an answer. It proves nothing if it failed or never reached the recorder that sees the rest."""
+        """The counts of an answer.
+
+        It proves nothing if it failed, never reached the recorder that sees the rest, or is a stream without usage.
+        """
         usage = exchange.usage
+        counted = usage.prompt is not None or not exchange.streamed
         return Sent(
             prompt=usage.prompt,
             cached=usage.cached,
             answer_id=exchange.response_id,
-            valid=exchange.ok and (bool(exchange.upstream) or not self.sees_upstream),
+            valid=exchange.ok and counted and (not self.sees_upstream or own_record(exchange) is not None),
             exchange=exchange,
         )

@@ -3,77 +3,27 @@
 from __future__ import annotations
 
 import random
-import re
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import cached_property
 
+from conformance.diagnosis.prompt import parse_prompt
 from conformance.evidence.conversation import Extra, Sent
 from conformance.evidence.hotpair import Arm, run_arms
 from conformance.evidence.qualify import CacheState, Qualification, granularity, is_hit, qualify
 from conformance.evidence.thresholds import Thresholds
+from conformance.observe.counting import Counted, count_and_send
 from conformance.observe.lab import WireConversation, WireLab
+from conformance.observe.novel import novel_prompts
+from conformance.observe.observations import Arms, DialectPair, Streams, ToolArms
+from conformance.observe.own_texts import OwnTexts
 from conformance.observe.plan import IDENTICAL_REQUESTS, Plan
+from conformance.observe.scripted import ScriptedUpstream
 from conformance.observe.translation_probes import TranslationProbes
+from conformance.observe.trouble import Trouble
 from conformance.verdicts import Entry
+from conformance.wire.engine_version import VllmVersion
 from conformance.wire.exchange import Exchange
-
-_JOINED_FROM = 24
-"""Characters of a text that is looked for inside others: shorter ones may stand in anybody's."""
-
-
-@dataclass(frozen=True)
-class Arms:
-    """The growing conversations of one entry. `attribution` is None where no client sends such a block."""
-
-    plain: Arm
-    attribution: Arm | None
-
-    @property
-    def pinned(self) -> Arm:
-        """The arm PIN-01 reads: as the entry's real client is, its block included."""
-        return self.attribution or self.plain
-
-
-@dataclass(frozen=True)
-class Streams:
-    """One request in all its forms. `cold` and `plain` are its first and second plain answers."""
-
-    cold: Exchange
-    plain: Exchange
-    raw: Exchange  # streamed, events verbatim; a chat client that asks for usage
-    sdk: Exchange  # streamed, accumulated by the official SDK
-    unasked: Exchange | None  # chat only: streamed by a client that does not ask for usage
-
-    @property
-    def repeat_themselves(self) -> bool:
-        """True when the model repeats itself, unseen reasoning included: only then do output counts compare.
-
-        Both plain answers are alike in content and output count, both streams in their count, and all in text.
-        """
-        plain, streamed = (self.cold, self.plain), (self.raw, self.sdk)
-        return (
-            len({e.text for e in (*plain, *streamed)}) == 1
-            and len({(e.tool_calls, e.usage.output) for e in plain}) == 1
-            and len({e.usage.output for e in streamed}) == 1
-        )
-
-
-@dataclass(frozen=True)
-class DialectPair:
-    """The same text-only conversation on both entries, each sent twice; the second answers."""
-
-    messages: Exchange
-    chat: Exchange
-
-
-@dataclass(frozen=True)
-class ToolArms:
-    """Exact repeats of sessions with tools and without, sent in turns: (first, repeat) each."""
-
-    with_tools: tuple[tuple[Sent, Sent], ...]
-    without_tools: tuple[tuple[Sent, Sent], ...]
 
 
 class Observed:
@@ -93,6 +43,9 @@ class Observed:
         engine_lab: Callable[[], WireLab | None] = lambda: None,
         native_lab: Callable[[], WireLab | None] = lambda: None,
         other: Callable[[], Observed | None] = lambda: None,
+        scripted: ScriptedUpstream | None = None,
+        patience_s: float = 1.0,
+        engine: Callable[[], VllmVersion | None] = lambda: None,
     ) -> None:
         self.entry = entry
         self.lab = lab
@@ -103,11 +56,13 @@ class Observed:
         self.needs_recorder = needs
         self._native_lab = native_lab
         self._other = other
+        self.scripted = scripted  # None: no recorder answers in the engine's place
+        self._patience_s = patience_s
+        self._engine = engine
         self._rng = rng
         self._dialects = dialects
         self._arms: Arms | None = None
-        self._texts: dict[str, None] = {}
-        self._texts_taken = 0
+        self._own_texts = OwnTexts(lab, self._of_other_parts)
 
     @property
     def sees_upstream(self) -> bool:
@@ -124,6 +79,16 @@ class Observed:
     def exchanges(self) -> list[Exchange]:
         """Everything sent to this entry so far."""
         return self.lab.exchanges
+
+    @property
+    def watched(self) -> str:
+        """Over how many seconds repeated prompts were sent, and what that leaves unseen from the client's side."""
+        spans = [c.exchanges[-1].sent_at - c.exchanges[0].sent_at for c in self.lab.conversations if c.exchanges]
+        longest = max(spans, default=0.0)
+        return (
+            f"repeated prompts were observed over {longest:.{0 if longest >= 1 else 1}f} s: what changes slower than "
+            "that (the minute, the date) is not seen"
+        )
 
     @property
     def qualified(self) -> bool:
@@ -170,8 +135,11 @@ class Observed:
             self._arms = self.new_arms()
         return self._arms
 
-    def new_arms(self) -> Arms:
-        """Send the arms under fresh salts: for the first time, or to confirm what they showed."""
+    def new_arms(self, *, compare: bool = False) -> Arms:
+        """Send the arms under fresh salts: for the first time, or to confirm what they showed.
+
+        `compare` sends the arm without attribution block as often as the one with it.
+        """
         plan, warm_send = self.plan, self.qualification.warm_send
         if self.entry is Entry.CHAT:
             plain = self._arm("plain", self.growth_for_pinned, controls=plan.controls)
@@ -181,7 +149,7 @@ class Observed:
         # Counts need long turns to show a small loss; bytes do not.
         growth = self.growth_for_pinned if plan.controls else self.growth_for_pairs
         plain = self._arm("plain", growth, controls=plan.controls)
-        together = min(plan.plain_pairs, plan.pairs)
+        together = plan.pairs if compare else min(plan.plain_pairs, plan.pairs)
         if together:
             run_arms([plain, attribution], pairs=together, warm_send=warm_send, rng=self._rng)
         run_arms([attribution], pairs=plan.pairs - together, warm_send=warm_send, rng=self._rng)
@@ -196,7 +164,25 @@ class Observed:
         longer = (attribution or controls) and growth > 300
         extra = Extra(tools=round(growth / self.lab.tokens_per_byte)) if longer else Extra()
         conversation = self.lab.conversation(attribution=attribution, extra=extra, scale=self.qualification.scale)
+        if self.streams_count:
+            conversation.streamed_turns = (self.plan.pairs + 1) // 2
         return Arm(name, conversation, growth, controls=controls, repeat_turns=self.plan.repeat_turns)
+
+    @property
+    def streams_count(self) -> bool:
+        """True when turns are to be streamed too, and streams report cached tokens to judge them by."""
+        return self.plan.streamed and self.streams.sdk.usage.cached is not None
+
+    @property
+    def hits_by_form(self) -> str:
+        """How many exact repeats hit to their end, plain and streamed; "" where only plain ones were sent."""
+        told = []
+        for form, streamed in (("plain", False), ("streamed", True)):
+            ones = [s for s in self.hot_repeats if s.valid and s.exchange and s.exchange.streamed is streamed]
+            warm = [is_hit(s, self.qualification.preamble_bound) and self.reaches_its_end(s) for s in ones]
+            if ones:
+                told.append(f"{sum(warm)} of {len(warm)} {form} ones hit to their end")
+        return ", ".join(told) if len(told) == 2 else ""
 
     @property
     def turns_counted(self) -> bool:
@@ -213,7 +199,7 @@ class Observed:
     def confirmation(self) -> Arms:
         """The arms once more, under fresh salts, after a pause."""
         time.sleep(self.pause_s)
-        return self.new_arms()
+        return self.new_arms(compare=not self.sees_upstream)
 
     @cached_property
     def direct(self) -> Arm | None:
@@ -240,6 +226,8 @@ class Observed:
     def cache_state(self) -> CacheState:
         """Qualification's word, revised by every exact repeat sent since."""
         state = self.qualification.state
+        if state is CacheState.NONE_SEEN and self.sees_upstream:
+            return self._why_none_hit()
         if state not in (CacheState.HITS, CacheState.UNRELIABLE):
             return state
         repeats = [s for s in self.hot_repeats if s.valid]
@@ -249,6 +237,20 @@ class Observed:
         if sum(self.reaches_its_end(s) for s in repeats) < share * len(repeats):
             return CacheState.PARTIAL
         return CacheState.HITS
+
+    def _why_none_hit(self) -> CacheState:
+        """Upstream bytes tell an engine whose cache is off from a gateway that changes every prompt."""
+        bodies = [
+            [s.exchange.upstream[-1] for s in (p.first, *p.repeats) if s.exchange is not None and s.exchange.upstream]
+            for p in self.qualification.probes
+        ]
+        pairs = [records for records in bodies if len(records) > 1]
+        if pairs and all(len({record.body for record in records}) == 1 for records in pairs):
+            return CacheState.OFF
+        prompts = [[parse_prompt(record.path, record.json) for record in records] for records in pairs]
+        if prompts and all(any(prompt != first for prompt in rest) for first, *rest in prompts):
+            return CacheState.CHANGED
+        return CacheState.NONE_SEEN
 
     def reaches_its_end(self, repeat: Sent) -> bool:
         """True when an exact repeat came from cache up to its last blocks."""
@@ -300,6 +302,11 @@ class Observed:
         return tuple(found)
 
     @cached_property
+    def novel(self) -> tuple[Sent, ...]:
+        """Prompts of which nobody sent a line before; sent only when fresh prompts report hits."""
+        return novel_prompts(self.lab, self.qualification.probes[0].content_bytes)
+
+    @cached_property
     def tool_arms(self) -> ToolArms:
         """Repeats with and without a tool section; sent only when repeats of a session with tools miss."""
         return self._new_tool_arms()
@@ -346,7 +353,8 @@ class Observed:
         plain = self.lab.send(session)
         if self.entry is Entry.MESSAGES:
             raw = self.lab.send(session, stream=True, via="raw")
-            return Streams(cold, plain, raw, self.lab.send(session, stream=True), None)
+            again = self.lab.send(session, stream=True)
+            return Streams(cold, plain, raw, again, None, self.lab.wire.replay(raw.response_body))
         asked = {**session.body(), "stream_options": {"include_usage": True}}
         return Streams(
             cold,
@@ -367,46 +375,35 @@ class Observed:
         return self._other()
 
     @property
+    def engine(self) -> VllmVersion | None:
+        """Which vLLM is behind the target, where `--engine` names one that says so."""
+        return self._engine()
+
+    @property
     def dialects(self) -> DialectPair | None:
         """The same text on both entries; None where the target has only one."""
         return self._dialects()
+
+    @cached_property
+    def counting(self) -> tuple[Counted, ...]:
+        """Requests counted by count_tokens first and then sent; Messages only."""
+        return count_and_send(self.lab)
+
+    @cached_property
+    def trouble(self) -> Trouble | None:
+        """One client's trouble beside another's request; None without scripted answers."""
+        return Trouble(self.scripted, self._patience_s) if self.scripted is not None else None
 
     @property
     def conversations(self) -> list[WireConversation]:
         return self.lab.conversations
 
     def own_text(self, text: str) -> bool:
-        """True when `text` is part of what the suite itself sent, or several such texts joined."""
-        wanted = text.strip()
-        sessions = {id(c.session): c.session for c in self.lab.conversations}
-        if any(wanted in fragment.text for s in sessions.values() for fragment in s.fragments()):
-            return True
-        if "translation" in self.__dict__ and any(wanted in sent for sent in self.translation.texts):
-            return True
-        # Requests that are no conversation's present turn: earlier attribution blocks, streams, single bodies.
-        if any(wanted in sent for sent in self._sent_texts()):
-            return True
-        rest = wanted
-        for sent in sorted(self._sent_texts(), key=len, reverse=True):
-            if len(sent) < _JOINED_FROM:
-                break
-            rest = rest.replace(sent.strip(), " ")
-        return not re.search(r"\w", rest)
+        """True when `text` is part of a text the suite itself sent, on this entry."""
+        return self._own_texts.has(text)
 
-    def _sent_texts(self) -> dict[str, None]:
-        """Every string of every request body sent so far, once."""
-        for exchange in self.exchanges[self._texts_taken :]:
-            self._texts.update(dict.fromkeys(_strings(exchange.request)))
-        self._texts_taken = len(self.exchanges)
-        return self._texts
-
-
-def _strings(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _strings(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _strings(item)
+    def _of_other_parts(self, text: str) -> bool:
+        """True when `text` is of a script, or of a special conversation that was sent."""
+        if self.scripted is not None and self.scripted.own_text(text):
+            return True
+        return "translation" in self.__dict__ and any(text in sent for sent in self.translation.texts)

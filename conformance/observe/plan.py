@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from conformance.options import Budget
 from conformance.verdicts import Entry
@@ -16,8 +17,24 @@ FRAME_TOKENS = 400
 IDENTICAL_REQUESTS = 20
 """Byte-identical short requests of PFX-14."""
 
-PROBE_TOKENS = {Entry.MESSAGES: 17_000, Entry.CHAT: 15_000}
-"""Prompt tokens of the translation probes, a template preamble of 350 tokens each included (measured)."""
+OTHER_REQUESTS = 10
+"""One request in all its forms, the same text on both entries, and what is counted before it is sent."""
+
+SCRIPTED = {
+    Budget.QUICK: {Entry.MESSAGES: 68, Entry.CHAT: 42},
+    Budget.STANDARD: {Entry.MESSAGES: 92, Entry.CHAT: 46},
+    Budget.FULL: {Entry.MESSAGES: 92, Entry.CHAT: 46},
+}
+"""Requests that the recorder answers by script (measured)."""
+
+SCRIPTED_TOKENS = 52
+"""Prompt tokens of one of them (measured); no engine sees it."""
+
+PROBES = {Entry.MESSAGES: (32, 17_000), Entry.CHAT: (17, 15_000)}
+"""Requests of the translation probes and their prompt tokens, a template preamble of 350 each included (measured)."""
+
+PROBES_NEW = 0.25
+"""Share of the probes' tokens that no probe before had sent (measured)."""
 
 PINNED_PAIRS = 7
 """Pairs of the arm PIN-01 reads: six constant new turns after the first, and one to spare."""
@@ -35,31 +52,69 @@ class Plan:
     repeat_turns: frozenset[int] | None  # turns that are repeated; None = all
     plain_pairs: int  # of the arm without attribution block, where that is not the arm PIN-01 reads
     max_growth: int  # tokens a turn; a target with coarser counts needs a larger budget
+    streamed: bool = False  # the first half of each arm's turns is sent as streams: their code may be another
+    scripted: Mapping[Entry, int] = field(default_factory=dict)  # requests answered by script
+    engine: bool = True  # False: nothing but scripts answers, and nothing else is sent
     translation: bool = False  # the probes of rules that only upstream bytes decide
 
     def tokens(self, entry: Entry, growth: int = 300) -> int:
         """Prompt tokens this plan sends to `entry` if granules are small; failures confirm at extra cost."""
-        base = self.base_bytes / BYTES_PER_TOKEN + FRAME_TOKENS
-        probes = self.probes * 2 * (base + 500)
-        pinned = self._arm(base, self.pairs, growth, self.controls and entry is Entry.CHAT)
-        plain = self._arm(base, self.plain_pairs, growth, self.controls) if entry is Entry.MESSAGES else 0.0
-        small = IDENTICAL_REQUESTS * (base / 2) + 7 * (base + 150)
-        special = PROBE_TOKENS[entry] if self.translation else 0
-        return round(probes + pinned + plain + small + special)
+        return round(sum(part.tokens for part in self._parts(entry, growth)))
 
-    def _arm(self, base: float, pairs: int, growth: int, controls: bool) -> float:
+    def requests(self, entry: Entry) -> int:
+        """Requests this plan sends to `entry`, before any failure is confirmed."""
+        return sum(part.requests for part in self._parts(entry, 300))
+
+    def held(self, entry: Entry, growth: int = 300) -> int:
+        """Prompt tokens of this plan that an engine computes anew and keeps in its cache."""
+        return round(sum(part.held for part in self._parts(entry, growth)))
+
+    def _parts(self, entry: Entry, growth: int) -> tuple[_Part, ...]:
+        count = self.scripted.get(entry, 0)
+        scripted = _Part(count, count * SCRIPTED_TOKENS, 0)
+        if not self.engine:
+            return (scripted,)
+        base = self.base_bytes / BYTES_PER_TOKEN + FRAME_TOKENS
+        messages = entry is Entry.MESSAGES
+        pinned = self._arm(base, self.pairs, growth, self.controls and not messages)
+        plain = self._arm(base, self.plain_pairs, growth, self.controls) if messages else _Part(0, 0, 0)
+        return (
+            scripted,
+            _Part(2 * self.probes, self.probes * 2 * (base + 500), self.probes * (base + 500)),
+            pinned,
+            plain,
+            *((_Part(IDENTICAL_REQUESTS, IDENTICAL_REQUESTS * (base / 2), base / 2),) if self.translation else ()),
+            _Part(OTHER_REQUESTS, OTHER_REQUESTS * (base + 150), 2 * (base + 150)),
+            *((_Part(*PROBES[entry], PROBES[entry][1] * PROBES_NEW),) if self.translation else ()),
+        )
+
+    def _arm(self, base: float, pairs: int, growth: int, controls: bool) -> _Part:
+        if not pairs:
+            return _Part(0, 0, 0)
         turns = [base + growth * i for i in range(pairs + 1)]
-        sends = sum(turns)
+        requests, sends, held = len(turns), sum(turns), turns[-1]
         for turn in range(1, pairs + 1):
             if self.repeat_turns is None or turn in self.repeat_turns:
-                sends += turns[turn - 1]
+                requests, sends = requests + 1, sends + turns[turn - 1]
             if controls:
-                sends += turns[turn - 1] + turns[turn]
-        return sends
+                requests, sends, held = requests + 2, sends + turns[turn - 1] + turns[turn], held + turns[turn]
+        return _Part(requests, sends, held)
 
 
-def plan_for(budget: Budget, *, sees_upstream: bool, shape: str = "scaled") -> Plan:
-    """The plan of a run. With a recorder the prefix rules read upstream bytes and need no control arms."""
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of a plan: its requests, their prompt tokens, and how many of those no earlier request had sent."""
+
+    requests: int
+    tokens: float
+    held: float
+
+
+def plan_for(budget: Budget, *, sees_upstream: bool, shape: str = "scaled", engine: bool = True) -> Plan:
+    """The plan of a run; `engine` is False where only scripts answer.
+
+    With a recorder the prefix rules read upstream bytes and need no control arms.
+    """
     full_size = shape == "full"
     if budget is Budget.QUICK:
         return Plan(
@@ -71,6 +126,9 @@ def plan_for(budget: Budget, *, sees_upstream: bool, shape: str = "scaled") -> P
             repeat_turns=frozenset({1, 4, PINNED_PAIRS}),
             plain_pairs=3 if sees_upstream else 0,
             max_growth=700,
+            streamed=not sees_upstream,
+            scripted=SCRIPTED[budget] if sees_upstream else {},
+            engine=engine,
             translation=sees_upstream,
         )
     standard = budget is Budget.STANDARD
@@ -83,5 +141,8 @@ def plan_for(budget: Budget, *, sees_upstream: bool, shape: str = "scaled") -> P
         repeat_turns=None,
         plain_pairs=3 if sees_upstream else 8,
         max_growth=1_500 if standard else 12_000,
+        streamed=not sees_upstream,
+        scripted=SCRIPTED[budget] if sees_upstream else {},
+        engine=engine,
         translation=sees_upstream,
     )

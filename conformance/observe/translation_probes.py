@@ -11,6 +11,7 @@ from conformance.diagnosis.prompt import Dialect
 from conformance.observe import probe_bodies as bodies
 from conformance.observe.lab import WireLab
 from conformance.observe.probe_texts import SESSION_ID, Json, attribution
+from conformance.observe.records import own_record
 from conformance.verdicts import Entry
 from conformance.wire.exchange import Exchange, UpstreamRecord
 from conformance.wire.jsontext import dumps
@@ -43,12 +44,6 @@ class AttributionForm:
     second: Translated
 
 
-def last_chat(exchange: Exchange) -> UpstreamRecord | None:
-    """The upstream request an answer came from: the last one, where a gateway tried more than once."""
-    chats = [r for r in exchange.upstream if r.path.rstrip("/").endswith(("/chat/completions", "/messages"))]
-    return chats[-1] if chats else None
-
-
 class TranslationProbes:
     """The probes of one entry. They need a recorder between gateway and engine."""
 
@@ -62,8 +57,8 @@ class TranslationProbes:
     def _send(
         self, body: Json | bytes, lab: WireLab | None = None, headers: dict[str, str] | None = None
     ) -> Translated:
-        exchange = (lab or self._lab).send_body(body, headers=headers)
-        record = last_chat(exchange)
+        exchange = (lab or self._lab).send_body(body, headers=headers, odd=True)
+        record = own_record(exchange)
         assert exchange.body is not None, "probes are sent raw"
         sent = read_request(self.entry.path, exchange.body)
         assert sent is not None, "the suite's own request has messages"

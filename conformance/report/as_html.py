@@ -20,7 +20,8 @@ def render(report: RunReport, code: ExitCode) -> bytes:
         rules=RULES,
         results=wording.in_catalogue_order(report),
         failures=wording.failures(report),
-        unjudged=wording.unjudged(report),
+        open_groups=wording.open_groups(report),
+        headline=wording.headline(report),
         wording=wording,
         green=code is ExitCode.GREEN,
     )

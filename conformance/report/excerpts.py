@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
-from conformance.redact import redact_body
+from conformance.redact import hide_secrets, redact_body
 from conformance.verdicts import Excerpt
-from conformance.wire.exchange import Exchange
+from conformance.vocabulary import spoken
+from conformance.wire.exchange import Exchange, UpstreamRecord
 
 
-def excerpt(title: str, exchange: Exchange, *, own: Callable[[str], bool]) -> Excerpt:
-    """The request and answer of `exchange`, and the last upstream request and answer where a recorder saw them."""
-    upstream = exchange.upstream[-1] if exchange.upstream else None
+def excerpt(title: str, exchange: Exchange, upstream: UpstreamRecord | None, *, own: Callable[[str], bool]) -> Excerpt:
+    """The request and answer of `exchange`, and what a recorder saw of it upstream, if one did."""
     return Excerpt(
         title=title,
         request=redact_body(dict(exchange.request), own),
@@ -24,7 +25,7 @@ def excerpt(title: str, exchange: Exchange, *, own: Callable[[str], bool]) -> Ex
 def _response(exchange: Exchange, own: Callable[[str], bool]) -> str:
     head = f"HTTP {exchange.status}" if exchange.status else "no answer"
     if exchange.error:
-        return f"{head}\n{exchange.error}"
+        return f"{head}\n{spoken(hide_secrets(exchange.error), json.dumps(exchange.request, default=str))}"
     if exchange.response_body:
         return f"{head}\n{redact_body(exchange.response_body, own)}"
     answer = {"id": exchange.response_id, "stop_reason": exchange.stop_reason, "usage": dict(exchange.usage.raw)}

@@ -6,7 +6,6 @@ Plain lines of at most `width` characters that read the same in a terminal, in a
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
 from typing import TypedDict
 
 from rich.box import Box
@@ -47,7 +46,10 @@ def header(report: RunReport, *, width: int, colour: bool) -> str:
     """What will be judged, from where and for how many tokens, in a sentence; printed before the cases run."""
     page = _Page(width, colour)
     entries = " and ".join(entry.path for entry in report.entries)
-    planned = f"about {report.prompt_tokens_planned:,} prompt tokens planned ({report.budget})"
+    planned = (
+        f"about {report.requests_planned:,} requests / {report.prompt_tokens_planned:,} prompt tokens will be sent "
+        f"({report.budget})"
+    )
     if report.prompt_tokens_cap:
         planned += f", {report.prompt_tokens_cap:,} at most"
     page.line(f"judging {report.target}, model {report.model or 'of its choice'}, on {entries}; {planned}")
@@ -57,6 +59,8 @@ def header(report: RunReport, *, width: int, colour: bool) -> str:
 def summary(report: RunReport, code: ExitCode, *, width: int, colour: bool) -> str:
     """The whole result: table, details of what broke, what stayed open, and the exit code with its meaning."""
     page = _Page(width, colour)
+    page.line(f"prefixproof {report.suite_version}, rule set {report.rule_set}", style="bold")
+    _headline(page, report)
     _head(page, report)
     if report.verdicts:
         page.add(_table(report, page.width))
@@ -66,6 +70,9 @@ def summary(report: RunReport, code: ExitCode, *, width: int, colour: bool) -> s
     page.line("")
     if report.problem is not None:
         page.pair("problem", report.problem, style="bold red")
+    for why in report.withheld if code is ExitCode.INCOMPLETE else ():
+        page.pair("incomplete", why, style="bold red")
+    _headline(page, report)
     if report.verdicts:
         page.line(wording.summary_line(report), style="bold")
     page.line(wording.exit_line(code, report.unjudged), style="bold green" if code is ExitCode.GREEN else "bold red")
@@ -107,8 +114,13 @@ class _Page:
         return "\n".join(line.rstrip() for line in self._out.getvalue().splitlines()) + "\n"
 
 
+def _headline(page: _Page, report: RunReport) -> None:
+    """What failed and from which root: the first thing and nearly the last, so that neither end of a log lacks it."""
+    for number, line in enumerate(wording.headline(report)):
+        page.line(line, style="bold red", indent=2 * (number > 0))
+
+
 def _head(page: _Page, report: RunReport) -> None:
-    page.line(f"prefixproof {report.suite_version}, rule set {report.rule_set}", style="bold")
     facts = wording.facts(report)
     name_width = min(max(len(name) for name, _ in facts) + 1, 24)
     for name, value in facts:
@@ -160,7 +172,7 @@ def _details(page: _Page, result: RuleResult) -> None:
     if result.status is Status.ERROR:
         page.pair("hint", "the same command with --tb=short shows where the suite failed", indent=2)
     else:
-        page.pair("costs you", rule.cost, indent=2)
+        page.pair("costs you", result.cost or rule.cost, indent=2)
         page.pair("remedy", rule.remedy, indent=2)
         page.pair("authority", wording.authority_line(rule), indent=2)
 
@@ -214,10 +226,9 @@ def shown_cell(cell: Cell) -> str:
 
 
 def _open(page: _Page, report: RunReport) -> None:
-    unjudged: Sequence[Verdict] = wording.unjudged(report)
-    if unjudged:
+    groups = wording.open_groups(report)
+    if groups:
         page.line("")
         page.line("not judged")
-    for verdict in unjudged:
-        name = f"{verdict.rule} on {verdict.entry}"
-        page.pair(name, f"{verdict.status}: {verdict.reason}", indent=2, name_width=19)
+    for names, said in groups:
+        page.line(f"{names}: {said}", indent=2)

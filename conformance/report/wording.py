@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from conformance.rules import RULES, Rule
 from conformance.verdicts import Change, ExitCode, RuleResult, RunReport, Status, Verdict
@@ -11,6 +11,7 @@ from conformance.verdicts import Change, ExitCode, RuleResult, RunReport, Status
 EXIT_MEANING = {
     ExitCode.GREEN: "every MUST that was judged passed",
     ExitCode.RED: "a MUST failed",
+    ExitCode.INTERRUPTED: "interrupted: what was judged until then is above, the rest was not looked at",
     ExitCode.TARGET: "the target cannot be judged: unreachable, wrong protocol, key or model",
     ExitCode.SUITE: "the suite itself failed; this says nothing about the target",
     ExitCode.INCOMPLETE: "incomplete, no word on a family of rules (--allow-unjudged FAMILY accepts that)",
@@ -26,6 +27,21 @@ SHOWN_STATUS = {
     Status.ERROR: "SUITE ERROR",
 }
 """A verdict as a table shows it; capitals, because a log may have no colour."""
+
+
+STATUS_MEANING = {
+    Status.PASS: "judged, and right",
+    Status.FAIL: "judged, and a MUST is broken",
+    Status.WARN: "judged, and a SHOULD is broken",
+    Status.INCONCLUSIVE: "the evidence does not decide; the reason says why. Never counted as green",
+    Status.NOT_RUN: "needs something that was not given, e.g. a recorder; the reason names it",
+    Status.NOT_APPLICABLE: "the target has no such entry, or the rule does not concern it",
+    Status.ERROR: "the suite failed; says nothing about the target",
+}
+"""What each verdict says, for a legend."""
+
+ROOT_REASON = 120
+"""Characters of a root's reason that the headline shows."""
 
 
 def in_catalogue_order(report: RunReport) -> list[RuleResult]:
@@ -63,6 +79,25 @@ def unjudged(report: RunReport) -> list[Verdict]:
     ]
 
 
+def open_groups(report: RunReport) -> list[tuple[str, str]]:
+    """What stayed undecided, as (rules and entries, verdict with its reason): alike ones in one line."""
+    groups: dict[tuple[Status, str], dict[str, list[Verdict]]] = {}
+    for verdict in unjudged(report):
+        group = groups.setdefault((verdict.status, verdict.reason), {})
+        group.setdefault(verdict.rule, []).append(verdict)
+    return [(_named(report, rules), f"{status}: {reason}") for (status, reason), rules in groups.items()]
+
+
+def _named(report: RunReport, rules: Mapping[str, Sequence[Verdict]]) -> str:
+    """Rule ids, with the entries where a rule has another verdict on another entry."""
+    all_of = {result.rule: len(result.verdicts) for result in report.results}
+    names = [
+        rule if len(said) == all_of[rule] and all_of[rule] > 1 else f"{rule} on {', '.join(v.entry for v in said)}"
+        for rule, said in rules.items()
+    ]
+    return ", ".join(names)
+
+
 def told(result: RuleResult) -> list[Verdict]:
     """The verdicts of a broken rule that its details tell: those that did not pass or stay undecided."""
     return [v for v in result.verdicts if v.status in (Status.FAIL, Status.WARN, Status.ERROR)]
@@ -87,6 +122,39 @@ def common_head(one: str, other: str) -> int:
     """How many characters two texts share at their start."""
     shorter = min(len(one), len(other))
     return next((i for i in range(shorter) if one[i] != other[i]), shorter)
+
+
+def headline(report: RunReport) -> list[str]:
+    """How much failed and why, in plain lines: the count, then each root with what follows from it. Empty if none."""
+    failed = [result for result in failures(report) if result.status is Status.FAIL]
+    if not failed:
+        return []
+    ids = {result.rule for result in failed}
+    roots: dict[str, list[str]] = {}
+    for result in failed:
+        leads = _root_among(result, {r.rule: r.root for r in failed if r.root in ids})
+        roots.setdefault(leads, [])
+        if leads != result.rule:
+            roots[leads].append(result.rule)
+    count = "1 rule" if len(failed) == 1 else f"{len(failed)} rules"
+    causes = "" if len(failed) == 1 else f", from {len(roots)} root{'' if len(roots) == 1 else 's'}"
+    reasons = {result.rule: told(result)[0].reason for result in failed}
+    return [f"{count} FAILED{causes}:", *(_root_line(rule, reasons[rule], roots[rule]) for rule in roots)]
+
+
+def _root_among(result: RuleResult, root_of: Mapping[str, str | None]) -> str:
+    """The rule at the end of the chain of roots; rules that name each other have none, and the first one stands."""
+    seen = [result.rule]
+    while (root := root_of.get(seen[-1])) is not None and root not in seen:
+        seen.append(root)
+    return seen[-1] if root_of.get(seen[-1]) is None else min(seen)
+
+
+def _root_line(rule: str, reason: str, followers: Sequence[str]) -> str:
+    line = f"{rule}: {shortened(printable(reason), ROOT_REASON)}"
+    if not followers:
+        return line
+    return f"{line} ({', '.join(followers)} follow{'s' if len(followers) == 1 else ''} from it)"
 
 
 def summary_line(report: RunReport) -> str:
@@ -128,6 +196,9 @@ def facts(report: RunReport) -> list[tuple[str, str]]:
     if report.requests_sent:
         tokens, requests = f"{report.prompt_tokens_sent:,}", f"{report.requests_sent:,}"
         listed.append(("sent", f"{tokens} prompt tokens in {requests} requests, {report.seconds:.1f} s"))
+    if report.engine_requests_sent:
+        tokens, requests = f"{report.engine_prompt_tokens_sent:,}", f"{report.engine_requests_sent:,}"
+        listed.append(("past the target", f"{tokens} prompt tokens in {requests} requests straight to the engine"))
     listed.append(("seed", f"{report.seed}, started {report.started}"))
     return listed + [(fact.name, fact.value) for fact in report.facts]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.casebook import Judge, rule
-from conformance.judgements import stream
+from conformance.judgements import broken_stream, scripted_usage, stream
 from conformance.judgements.verdict import Judging
 from conformance.observe.observed import Observed
 from conformance.verdicts import Vantage
@@ -34,3 +34,33 @@ def test_streams_ask_the_upstream_for_usage(observed: Observed, judge: Judge) ->
         judge(stream.asks_upstream_for_usage(observed))
     else:
         judge(Judging("STR-04", observed.entry, Vantage.UPSTREAM).not_run(observed.needs_recorder))
+
+
+@rule("STR-05")
+def test_the_last_usage_of_a_stream_holds(observed: Observed, judge: Judge) -> None:
+    """The upstream reports usage on any chunk it likes, and more than once: the last one is the truth."""
+    judge(scripted_usage.last_usage_chunk_holds(observed))
+
+
+@rule("STR-06")
+def test_a_stream_without_usage_ends_properly(observed: Observed, judge: Judge) -> None:
+    """The upstream never reports usage: the stream is whole all the same."""
+    judge(scripted_usage.survives_missing_usage(observed))
+
+
+@rule("STR-07")
+def test_a_broken_stream_is_an_error(observed: Observed, judge: Judge) -> None:
+    """The upstream breaks off in the middle of its answer; the client must not take what it got for all of it."""
+    judge(broken_stream.breaks_become_errors(observed))
+
+
+@rule("STR-08")
+def test_blocks_have_their_own_index(observed: Observed, judge: Judge) -> None:
+    """The upstream makes two calls at once, or thinks before it speaks: each block is one of its own."""
+    judge(broken_stream.blocks_have_their_own_index(observed))
+
+
+@rule("STR-09")
+def test_an_unfinished_stream_is_no_end_turn(observed: Observed, judge: Judge) -> None:
+    """The upstream's stream ends without a finish_reason: cut, or as HTTP ends it. Neither is a finished answer."""
+    judge(broken_stream.unfinished_is_no_end(observed))

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from conformance.wire.exchange import StreamEvent, Usage
 
-FailureKind = Literal["429", "5xx", "timeout", "reset"]
-"""Failures that say the target is in trouble, rather than that a request was refused."""
+FailureKind = Literal["429", "4xx", "5xx", "timeout", "reset"]
+"""How a request can fail; a 4xx is the refusal of a request that nothing seems wrong with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,9 @@ def failure_of(status: int) -> FailureKind | None:
     """The trouble an HTTP status tells of."""
     if status == 429:
         return "429"
-    return "5xx" if status >= 500 else None
+    if status >= 500:
+        return "5xx"
+    return "4xx" if status >= 400 else None
 
 
 def text_of(value: Any) -> str:

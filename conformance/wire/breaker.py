@@ -16,8 +16,8 @@ _TIMES = {2: "two", 3: "three", 4: "four", 5: "five"}
 class Breaker:
     """Opens after `failures` failures in a row, or when answers have become slow.
 
-    A failure is a 429, a 5xx, a timeout or a broken connection; a refused request (4xx) is none. Slow: the median
-    of the last `window` requests is over `slower` times that of the first `window` and over `slow_s` seconds.
+    A failure is a 5xx, a timeout, a broken connection, or a 4xx that its sender did not expect. Slow: the median of
+    the last `window` requests is over `slower` times that of the first `window` and over `slow_s` seconds.
     """
 
     failures: int = 3
@@ -40,7 +40,7 @@ class Breaker:
         if failure is None:
             self._row.clear()
             return
-        self._row.append(str(status) if failure in ("429", "5xx") else failure)
+        self._row.append(str(status) if failure in ("429", "4xx", "5xx") else failure)
         if len(self._row) >= self.failures and self.reason is None:
             self.reason = self._why(retry_after)
 

@@ -47,6 +47,7 @@ class UpstreamRecord:
     status: int | None  # None: the engine never answered
     response_body: bytes
     complete: bool  # False: the answer broke off, or the gateway went away
+    script: str | None = None  # the script that answered in the engine's place
 
     @cached_property
     def json(self) -> Any:
@@ -83,6 +84,8 @@ class Exchange:
     seconds: float = 0.0
     upstream: tuple[UpstreamRecord, ...] = ()
     body: bytes | None = None
+    odd: bool = False  # a gateway may refuse such a request: that is no failure of its traffic
+    sent_at: float = 0.0  # seconds since the epoch, by this machine's clock
 
     @property
     def ok(self) -> bool:

@@ -129,19 +129,31 @@ class MessagesSdk(Sdk):
         The SDK takes a stream that lacks `message_stop` for whole; the answer's `error` says that it is not.
         """
 
-        def call() -> Reply:
-            with self._client.messages.stream(**self._arguments(body, headers)) as stream:
+        return self._guarded(lambda: self._streamed(self._client, body, headers), str(body.get("model")))
 
-                def accumulate() -> Answer:
-                    kinds = {event.type for event in stream}
-                    answer = read_message(self._object(stream.get_final_message()))
-                    if answer.error is None and "message_stop" not in kinds:
-                        return replace(answer, error=NO_STOP)
-                    return answer
+    def replay(self, stream: bytes) -> Answer:
+        """What the SDK accumulates from the bytes of a stream that came before; nothing is sent."""
+        import httpx2
 
-                return self._reply(stream.response, self._accumulated(accumulate))
+        def respond(_request: Any) -> Any:
+            return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=stream)
 
-        return self._guarded(call, str(body.get("model")))
+        body = {"model": "replayed", "max_tokens": 1, "messages": []}
+        with self._module.DefaultHttpxClient(transport=httpx2.MockTransport(respond), trust_env=False) as http:
+            client = self._client.with_options(http_client=http)
+            return self._guarded(lambda: self._streamed(client, body, {}), "replayed").answer
+
+    def _streamed(self, client: Any, body: Mapping[str, Any], headers: Mapping[str, str]) -> Reply:
+        with client.messages.stream(**self._arguments(body, headers)) as stream:
+
+            def accumulate() -> Answer:
+                kinds = {event.type for event in stream}
+                answer = read_message(self._object(stream.get_final_message()))
+                if answer.error is None and "message_stop" not in kinds:
+                    return replace(answer, error=NO_STOP)
+                return answer
+
+            return self._reply(stream.response, self._accumulated(accumulate))
 
     def _arguments(self, body: Mapping[str, Any], headers: Mapping[str, str]) -> dict[str, Any]:
         known = {name: value for name, value in body.items() if name in self._known}

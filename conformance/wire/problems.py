@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from conformance.redact import REDACTED, hide_secrets
+from conformance.keys import hider
+from conformance.redact import hide_secrets
+from conformance.vocabulary import spoken
 from conformance.wire.answers import Answer, FailureKind, object_of
 from conformance.wire.jsontext import loads_or_none
 
@@ -43,7 +45,8 @@ def broken(exc: BaseException) -> Broken | None:
     """
     chain = list(_chain(exc))
     names = {type(link).__name__ for link in chain}
-    detail = one_line(str(chain[-1]) or type(chain[-1]).__name__, 120)
+    # A client quotes what it cannot read: the words of whoever answers there.
+    detail = one_line(spoken(hide_secrets(str(chain[-1]))) or type(chain[-1]).__name__, 120)
     if any(isinstance(link, socket.gaierror) for link in chain):
         return Broken("dns", detail)
     if any(isinstance(link, ssl.SSLError) for link in chain):
@@ -97,11 +100,8 @@ def unreachable(url: str, why: Broken, timeout_s: float, answered: int = 0) -> s
 
 
 def redact(text: str, *secrets: str | None) -> str:
-    """`text` without the given secrets, and without anything that looks like a credential."""
-    for secret in secrets:
-        if secret:
-            text = text.replace(secret, REDACTED)
-    return hide_secrets(text)
+    """`text` without the given secrets in any form, and without anything that looks like a credential."""
+    return hide_secrets(hider(*secrets).hide(text))
 
 
 def one_line(text: str, limit: int = CUT) -> str:

@@ -60,6 +60,24 @@ class RawClient:
             answer = replace(answer, error=reply.answer.error, failure=reply.answer.failure)
         return replace(reply, answer=answer)
 
+    def ask(self, path: str, body: bytes) -> Reply:
+        """POST JSON to any path in Anthropic's dialect; the answer's body is not interpreted."""
+        return self._exchange(
+            "POST", path, body, {"content-type": "application/json", "anthropic-version": ANTHROPIC_VERSION}
+        )
+
+    def leave(self, entry: Entry, body: bytes, timeout_s: float) -> None:
+        """POST a streamed request and hang up at the first bytes of its answer, or after `timeout_s` without any."""
+        own = {"content-type": "application/json", "accept": EVENT_STREAM, "anthropic-version": ANTHROPIC_VERSION}
+        try:
+            with self._client.stream(
+                "POST", self._endpoint.url + entry.path, content=body, headers=own, timeout=timeout_s
+            ) as response:
+                next(response.iter_raw(), b"")
+        except httpx.HTTPError as exc:
+            if broken(exc) is None:
+                raise
+
     def _exchange(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Reply:
         events: list[StreamEvent] = []
         pieces: list[bytes] = []

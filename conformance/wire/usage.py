@@ -14,9 +14,13 @@ from conformance.wire.exchange import Usage
 _MESSAGES_PROMPT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
+_BEYOND = 2**63
+"""No count is as large: such a number is none, and arithmetic with it would overflow."""
+
+
 def count(value: Any) -> int | None:
-    """`value` where it is an integer, else None."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    """`value` where it is an integer of at most 64 bits, else None."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < _BEYOND else None
 
 
 def messages_usage(raw: Any) -> Usage:

@@ -5,6 +5,7 @@ A conformance suite that is right reports, for each fault, exactly the rules dec
 
 from ..seams import Mutations
 from . import prompts, streams, usage
+from .answers import ANSWERS
 from .base import Fault
 from .translation import TRANSLATION
 
@@ -84,56 +85,56 @@ _ALL = (
     Fault(
         "invent-cache-hits",
         "80 % of every prompt is reported as cached, whatever the upstream said",
-        _ids("PIN-02 USE-01"),
+        _ids("PIN-02 USE-01 USE-03 USE-05"),
         "usage filled in by a formula where the upstream's fields were not read",
         usage.InventCacheHits,
     ),
     Fault(
         "constant-cached",
         "1,024 cached tokens are reported always",
-        _ids("PIN-02 PIN-03 USE-01"),
+        _ids("PIN-02 PIN-03 USE-01 USE-03 USE-05"),
         "a placeholder value that was never replaced",
         usage.ConstantCached,
     ),
     Fault(
         "constant-when-warm",
         "1,024 cached tokens are reported whenever the upstream reports more than 512",
-        _ids("PIN-03 USE-01"),
+        _ids("PIN-03 USE-01 USE-05"),
         "a cap or bucket put over the cached count",
         usage.ConstantWhenWarm,
     ),
     Fault(
         "input-includes-cached",
         "cached tokens are counted inside the input and once more beside it",
-        _ids("USE-01 USE-06"),
+        _ids("USE-01 USE-05 USE-06"),
         "llm-rosetta 0.13.0 and ant2oai 0.1.6: 1000 / 900 where 100 / 900 is right",
         usage.InputIncludesCached,
     ),
     Fault(
         "exclude-cache-off",
         "the switch for Anthropic-style input is off: inclusive input, and an estimate in message_start",
-        _ids("USE-01 USE-06 USE-07 STR-02"),
+        _ids("STR-02 USE-01 USE-06 USE-07 USE-08"),
         "new-api before its switch: clients compact at half their window",
         usage.ExcludeCacheOff,
     ),
     Fault(
         "estimate-input",
         "the prompt's tokens are a quarter of its bytes instead of what the upstream counted",
-        _ids("USE-01"),
+        _ids("USE-01 USE-05"),
         "gateways that bill by their own tokenizer",
         usage.EstimateInput,
     ),
     Fault(
         "drop-cached",
         "cached tokens are not reported; all of the prompt is input",
-        _ids("USE-01"),
+        _ids("USE-01 USE-05"),
         "LiteLLM 1.81.9 and openai2claude 0.1.1: 1000 / - where 100 / 900 is right",
         usage.DropCached,
     ),
     Fault(
         "stream-output-count",
         "streamed output tokens are the number of deltas plus seven",
-        _ids("USE-07 STR-03"),
+        _ids("STR-03 USE-05 USE-07"),
         "gateways that count chunks: LiteLLM 1.81.9 reports 5 output tokens for 50",
         streams.StreamOutputCount,
     ),
@@ -179,9 +180,16 @@ _ALL = (
         "clients that read choices[0] of every chunk crash on it",
         streams.LeakUsageChunk,
     ),
+    Fault(
+        "cached-twice",
+        "streamed to chat clients, cached tokens are counted twice",
+        _ids("PIN-04 USE-05"),
+        "usage of several chunks added up instead of the last one taken",
+        usage.CachedTwice,
+    ),
 )
 
-FAULTS: dict[str, Fault] = {fault.name: fault for fault in (*_ALL, *TRANSLATION)}
+FAULTS: dict[str, Fault] = {fault.name: fault for fault in (*_ALL, *ANSWERS, *TRANSLATION)}
 
 
 def mutations_of(name: str | None) -> type[Mutations]:

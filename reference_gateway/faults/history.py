@@ -52,6 +52,29 @@ class HoistSystem(Mutations):
         return {**body, "messages": [head, *(m for m in body["messages"] if m.get("role") != "system")]}
 
 
+class AssistantAsUser(Mutations):
+    """What the assistant said, calls aside, is sent as the user's words."""
+
+    def chat_body(self, body: JSONObject) -> JSONObject:
+        def said(message: JSONObject) -> JSONObject:
+            own = message.get("role") == "assistant" and not message.get("tool_calls")
+            return {**message, "role": "user"} if own else message
+
+        return _mapped(body, said)
+
+
+class UserAsAssistant(Mutations):
+    """The user's messages behind the first are sent as the assistant's."""
+
+    def chat_body(self, body: JSONObject) -> JSONObject:
+        first = next((i for i, m in enumerate(body["messages"]) if m.get("role") == "user"), 0)
+        turned = [
+            {**m, "role": "assistant"} if m.get("role") == "user" and i > first else m
+            for i, m in enumerate(body["messages"])
+        ]
+        return {**body, "messages": turned}
+
+
 class DropLaterSystem(Mutations):
     """Only the first system message is sent."""
 
@@ -196,7 +219,7 @@ class _Arguments(Mutations):
 class NumbersThroughDoubles(_Arguments):
     """Every number passes through a 64-bit float, as in JavaScript."""
 
-    def written(self, arguments: str, age: int) -> str:  # noqa: ARG002 - the same at any age
+    def written(self, arguments: str, age: int) -> str:
         def number(raw: str) -> int | float:
             value = float(raw)
             return int(value) if value.is_integer() else value

@@ -10,6 +10,20 @@ def _ids(text: str) -> frozenset[str]:
 
 TRANSLATION = (
     Fault(
+        "assistant-as-user",
+        "what the assistant said is sent upstream as the user's words",
+        _ids("CON-01"),
+        "role maps with a default: every role they do not know becomes `user`",
+        history.AssistantAsUser,
+    ),
+    Fault(
+        "user-as-assistant",
+        "the user's later messages are sent upstream as the assistant's",
+        _ids("CON-01"),
+        "converters that fill a list of turns user, assistant, user by position",
+        history.UserAsAssistant,
+    ),
+    Fault(
         "strip-blocks-only",
         "the attribution text is dropped as a block and kept as the first line of a string",
         _ids("PFX-03"),
@@ -215,7 +229,7 @@ TRANSLATION = (
     Fault(
         "marks-in-text",
         "a text with a cache mark says so",
-        _ids("PFX-08"),
+        _ids("PFX-08 PFX-01 CON-01"),
         "blocks rendered by their string form",
         history.MarksInText,
     ),

@@ -38,4 +38,5 @@ async def count_tokens(exchange: Exchange) -> Response:
     count = token_count(answer.get("count")) if isinstance(answer, dict) else None
     if count is None:
         raise UpstreamBroken("the upstream's /tokenize gave no count")
+    count = exchange.mutations.counted(count, body)
     return Response(dumps({"input_tokens": count}), media_type="application/json")

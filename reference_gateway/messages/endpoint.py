@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from ..channels import Route
 from ..counts import read_counts
-from ..errors import UpstreamBroken
+from ..errors import GatewayError, Unfinished, UpstreamBroken
 from ..exchange import Exchange
 from ..jsontext import JSONTextError, dumps, quick_loads
 from ..serving import event_stream
@@ -55,6 +55,7 @@ async def messages(exchange: Exchange) -> Response:
             thinking=wants_thinking(body),
             start_usage=exchange.mutations.start_usage(start_usage(exchange.received, exclude_cache=exclude)),
             final_usage=lambda raw: _final_usage(exchange, raw, exclude_cache=exclude),
+            keep=lambda held, seen, with_choices: exchange.mutations.kept_usage(held, seen, with_choices=with_choices),
         )
         stream = await exchange.upstream().stream(CHAT_PATH, dumps(chat))
         return event_stream(exchange, stream, _events(exchange, stream, translator), error_event)
@@ -82,11 +83,21 @@ async def _events(exchange: Exchange, stream: UpstreamStream, translator: Messag
     def wire(events: list[Json]) -> bytes:
         return b"".join(named_event(sent) for event in events for sent in exchange.mutations.messages_event(event))
 
-    async with aclosing(stream.chunks()) as batches:
-        async for batch in batches:
-            # What arrived together leaves together: a write costs more than a translation.
-            events = [event for _, chunk in batch for event in translator.feed(chunk)]
-            exchange.usage = translator.usage
-            if events:
-                yield wire(events)
-    yield wire(translator.end())
+    try:
+        async with aclosing(stream.chunks()) as batches:
+            async for batch in batches:
+                # What arrived together leaves together: a write costs more than a translation.
+                events = [event for _, chunk in batch for event in translator.feed(chunk)]
+                exchange.usage = translator.usage
+                if events:
+                    yield wire(events)
+        closing = translator.end()
+    except GatewayError as error:
+        claimed = exchange.mutations.finish_of_broken(cut=not isinstance(error, Unfinished))
+        if claimed is None:
+            raise
+        if claimed == "":
+            return
+        translator.finish(claimed)
+        closing = translator.end()
+    yield wire(closing)

@@ -40,6 +40,8 @@ async def forward(exchange: Exchange, route: Route, path: str) -> Response:
         exchange.usage = answer.get("usage") if isinstance(answer, dict) else None
     except JSONTextError as error:
         raise UpstreamBroken("the upstream's answer is not JSON") from error
+    if embedded := exchange.upstream().embedded_error(answer):
+        raise embedded
     return Response(response.content, media_type="application/json")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import UpstreamBroken
+from ..errors import Unfinished, UpstreamBroken
 from ..jsontext import JSONTextError, loads
 from ..upstream import first_choice
 from .checks import Json
@@ -57,7 +57,8 @@ class MessagesStream:
     """Translates one stream.
 
     ``start_usage`` goes into ``message_start``; ``final_usage`` turns the last raw usage seen (None if the
-    upstream never sent one) into the usage of ``message_delta``.
+    upstream never sent one) into the usage of ``message_delta``. ``keep`` chooses between the usage held and the one
+    just seen, told whether its chunk has choices.
     """
 
     model: str
@@ -65,6 +66,7 @@ class MessagesStream:
     thinking: bool
     start_usage: Json
     final_usage: Callable[[Json | None], Json]
+    keep: Callable[[Json | None, Json, bool], Json | None] = lambda held, seen, with_choices: seen  # noqa: ARG005
     usage: Json | None = None
     _id: Any = None
     _begun: bool = False
@@ -77,7 +79,7 @@ class MessagesStream:
         """The events one upstream chunk gives."""
         events = [] if self._begun else [self._begin(chunk)]
         if isinstance(chunk.get("usage"), dict):
-            self.usage = chunk["usage"]
+            self.usage = self.keep(self.usage, chunk["usage"], bool(chunk.get("choices")))
         choice = first_choice(chunk)
         if choice is None:
             return events
@@ -96,7 +98,7 @@ class MessagesStream:
             UpstreamBroken: the upstream ended without saying that it finished.
         """
         if self._finish is None:
-            raise UpstreamBroken("the upstream's stream ended before the answer was finished")
+            raise Unfinished
         reason = stop_reason(*self._finish, stops=self.stops, has_calls=bool(self._calls))
         if reason is None:
             raise UpstreamBroken("the upstream did not finish its answer")
@@ -107,6 +109,10 @@ class MessagesStream:
             {"type": "message_delta", "delta": delta, "usage": usage},
             {"type": "message_stop"},
         ]
+
+    def finish(self, reason: str) -> None:
+        """Take the answer for finished, whatever the upstream said."""
+        self._finish = self._finish or (reason, None)
 
     def _begin(self, chunk: Json) -> Json:
         self._begun = True

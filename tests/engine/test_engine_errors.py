@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 
 from engine.embedded import EngineConfig, create_app
 
-pytestmark = pytest.mark.xdist_group("engine_errors")  # its fixture is made once
-
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[RunningEngine]:

@@ -9,8 +9,6 @@ from engine_server import RunningEngine, running, wait_until
 
 from engine.embedded import EngineConfig
 
-pytestmark = pytest.mark.xdist_group("engine_http")  # its fixture is made once
-
 TOOLS = [{"type": "function", "function": {"name": "read", "parameters": {"type": "object"}}}]
 LONG = " ".join(f"word{number}" for number in range(600))
 

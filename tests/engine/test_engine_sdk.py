@@ -10,8 +10,6 @@ from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolPara
 
 from engine.embedded import EngineConfig
 
-pytestmark = pytest.mark.xdist_group("engine_sdk")  # its fixture is made once
-
 TOOLS: list[ChatCompletionToolParam] = [
     {"type": "function", "function": {"name": "read", "parameters": {"type": "object", "properties": {}}}}
 ]

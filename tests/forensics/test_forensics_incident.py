@@ -17,8 +17,6 @@ from conformance.forensics.request import Request
 from conformance.forensics.terminal import as_text
 from conformance.forensics.values import shown_day
 
-pytestmark = pytest.mark.xdist_group("forensics_incident")  # its fixture is made once
-
 
 @pytest.fixture(scope="module")
 def usage_report(tmp_path_factory: pytest.TempPathFactory) -> Report:

@@ -21,8 +21,6 @@ from gateway_rig import (
     usage_chunk,
 )
 
-pytestmark = pytest.mark.xdist_group("gateway_chat_http")  # its fixture is made once
-
 
 @pytest.fixture(scope="module")
 def rig() -> Iterator[tuple[ScriptedUpstream, httpx.Client]]:

@@ -24,8 +24,6 @@ from gateway_rig import (
     text_stream,
 )
 
-pytestmark = pytest.mark.xdist_group("gateway_errors_http")  # its fixture is made once
-
 MESSAGES, CHAT = "/v1/messages", "/v1/chat/completions"
 BOTH = pytest.mark.parametrize("path", [MESSAGES, CHAT])
 STREAMED = pytest.mark.parametrize("stream", [False, True])

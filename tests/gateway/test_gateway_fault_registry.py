@@ -7,12 +7,14 @@ from reference_gateway import FAULTS, GatewayConfig, create_app
 
 FAMILIES = {
     "CON": [1, 2, 3, 4],
-    "PFX": [*range(1, 22)],
-    "PIN": [1, 2, 3],
+    "PFX": range(1, 22),
+    "PIN": range(1, 5),
     "ISO": [1],
     "AFF": [2],
-    "USE": [1, 6, 7],
-    "STR": [1, 2, 3, 4],
+    "USE": range(1, 11),
+    "STR": range(1, 10),
+    "ERR": [1, 2],
+    "CNT": [1],
 }
 RULES = {f"{family}-{number:02d}" for family, numbers in FAMILIES.items() for number in numbers}
 

@@ -6,8 +6,6 @@ import httpx
 import pytest
 from gateway_rig import gateway, scripted_upstream
 
-pytestmark = pytest.mark.xdist_group("gateway_keys")  # its fixture is made once
-
 BODY = {"model": "real", "max_tokens": 5, "messages": [{"role": "user", "content": "hi"}]}
 
 

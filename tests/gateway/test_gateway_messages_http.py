@@ -22,8 +22,6 @@ from gateway_rig import (
     usage_chunk,
 )
 
-pytestmark = pytest.mark.xdist_group("gateway_messages_http")  # its fixture is made once
-
 HEADER = "x-anthropic-billing-header: cc_version=2.1.116.d8c; cc_entrypoint=claude-vscode; cch=0a1b2;"
 
 

@@ -10,8 +10,6 @@ from gateway_rig import JSONObject, events_of, gateway, running
 from engine.embedded import EngineConfig
 from engine.embedded import create_app as create_engine
 
-pytestmark = pytest.mark.xdist_group("gateway_on_engine")  # its fixture is made once
-
 HEADER = "x-anthropic-billing-header: cc_version=2.1.116.d8c; cc_entrypoint=cli; cch={:05x};"
 SYSTEM = "You are careful. " * 120
 TOOLS = [

@@ -20,8 +20,6 @@ from gateway_rig import (
 )
 from openai.types.chat import ChatCompletionMessageParam
 
-pytestmark = pytest.mark.xdist_group("gateway_sdks")  # its fixture is made once
-
 HI: list[MessageParam] = [{"role": "user", "content": "hi"}]
 CHAT_HI: list[ChatCompletionMessageParam] = [{"role": "user", "content": "hi"}]
 TOOL: ToolParam = {"name": "Bash", "description": "d", "input_schema": {"type": "object"}}

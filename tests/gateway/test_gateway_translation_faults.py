@@ -282,8 +282,20 @@ def test_notes_made_from_the_session_or_the_body() -> None:
     assert FAULTS["messages-body-hash"].mutations(chat_client).chat_body(body) == body
 
 
+def roles(fault: str) -> list[str]:
+    calling = assistant(*blocks("let me look"), call("Read", {}, "t1"))
+    body = body_of(user("a"), assistant(*blocks("b")), user("c"), calling, user([result("t1", "d")]), system="S")
+    return [message["role"] for message in through(fault, body)["messages"]]
+
+
+def test_texts_in_anothers_mouth() -> None:
+    assert roles("assistant-as-user") == ["system", "user", "user", "user", "assistant", "tool"]
+    assert roles("user-as-assistant") == ["system", "user", "assistant", "assistant", "assistant", "tool"]
+
+
 WITHOUT_OCCASION = {"own-temperature", "random-cache-salt", "key-from-body", "session-note", "system-prompt-override",
-                    "pass-through-body", "alias-parameters", "messages-body-hash"}  # fmt: skip
+                    "pass-through-body", "alias-parameters", "messages-body-hash", "assistant-as-user",
+                    "user-as-assistant"}  # fmt: skip
 
 
 @pytest.mark.parametrize("fault", [fault.name for fault in TRANSLATION if fault.name not in WITHOUT_OCCASION])

@@ -23,7 +23,10 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    clean = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
+    """Run make as from a fresh shell: `make test ARGS=...` exports its own variables to what it starts, these tests."""
+    own = set(re.findall(r"^(\w+) *[?:]?=", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    inherited = own | {"MAKEFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "MFLAGS", "GNUMAKEFLAGS", "MAKEFILES"}
+    clean = {name: value for name, value in os.environ.items() if name not in inherited}
     return subprocess.run(
         ["make", *arguments], cwd=folder, env=clean, capture_output=True, text=True, timeout=60, check=False
     )
@@ -49,6 +52,17 @@ def test_conformance_passes_the_target_and_the_arguments_on(checkout: Path) -> N
 
 def test_without_a_target_none_is_named(checkout: Path) -> None:
     assert make(checkout, "-n", "conformance").stdout.splitlines()[-1].split() == [".venv/bin/prefixproof"]
+
+
+def test_what_an_outer_make_exports_does_not_reach_the_inner_one(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ARGS", "TARGET", "TARGETS", "VENV", "SEEDS"):
+        monkeypatch.setenv(name, "of-the-outer-make")
+    monkeypatch.setenv("MAKEFLAGS", "-n -- ARGS=of-the-outer-make")
+    monkeypatch.setenv("MAKEOVERRIDES", "ARGS=of-the-outer-make")
+    for target in ("conformance", "test", "matrix", "targets"):
+        assert "of-the-outer-make" not in make(checkout, "-n", target).stdout
 
 
 @pytest.mark.parametrize(

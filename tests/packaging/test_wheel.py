@@ -14,8 +14,6 @@ import pytest
 
 from conformance.rules import RULES
 
-pytestmark = pytest.mark.xdist_group("wheel")  # its fixture is made once
-
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("conformance", "engine", "load", "reference_gateway")
 CASES = sum(len(rule.entries) for rule in RULES.values())

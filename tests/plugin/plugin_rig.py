@@ -86,6 +86,9 @@ class ScriptedRun:
     def record(self, verdict: Verdict) -> None:
         self.verdicts.append(verdict)
 
+    def sent_texts(self) -> tuple[str, ...]:
+        return ()
+
     def report(self) -> RunReport:
         return RunReport(
             suite_version=__version__,

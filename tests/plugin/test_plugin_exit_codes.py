@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from plugin_rig import Outcomes, Rig, outcomes
+from plugin_rig import Outcomes, Rig, outcomes, verdict
 
 from conformance import plugin
 from conformance.errors import SuiteProblem, TargetProblem, UsageProblem
-from conformance.verdicts import Entry, ExitCode
+from conformance.verdicts import Entry, ExitCode, Status
 
 
 @pytest.fixture
@@ -94,11 +96,36 @@ def test_nothing_selected_is_never_green(rig: Rig) -> None:
     assert rig.runs == []
 
 
-def test_an_interrupted_run_says_what_it_saw_and_keeps_pytests_code(rig: Rig) -> None:
-    result = rig.run(script={("USE-01", Entry.MESSAGES): KeyboardInterrupt()})
-    assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines(["CON-01  pass *"])
+def test_an_interrupted_run_says_what_it_saw_and_names_the_code_it_ends_with(rig: Rig, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    result = rig.run("--report", str(out), script={("USE-01", Entry.MESSAGES): KeyboardInterrupt()})
+    assert result.ret == ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["CON-01  pass *", "exit 2: interrupted: *"])
+    assert "exit 12" not in result.stdout.str()
+    written = json.loads((out / "report.json").read_text())
+    assert (written["exit"]["code"], written["exit"]["name"]) == (2, "interrupted")
+    assert ", exit 2</title>" in (out / "report.html").read_text()
     assert rig.last.closed
+
+
+def test_an_interrupt_before_anything_is_judged_names_its_code_too(rig: Rig) -> None:
+    rig.prototype = replace(rig.prototype, preflight_error=KeyboardInterrupt())
+    result = rig.run()
+    assert result.ret == ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["exit 2: interrupted: *"])
+
+
+def test_a_stop_of_pytests_own_or_of_a_plugin_ends_with_the_code_that_is_printed(rig: Rig) -> None:
+    def leave(_: object) -> None:
+        pytest.exit("enough", returncode=7)
+
+    result = rig.run(script={("USE-01", Entry.MESSAGES): leave})
+    printed = re.findall(r"^exit (\d+): ", result.stdout.str(), re.MULTILINE)
+    assert printed == [str(int(result.ret))]
+    first_failure = verdict("CON-01", Entry.MESSAGES, Status.FAIL)
+    result = rig.run("-x", script={("CON-01", Entry.MESSAGES): first_failure})
+    assert result.ret == ExitCode.RED
+    result.stdout.fnmatch_lines(["exit 1: *"])
 
 
 @pytest.mark.parametrize(

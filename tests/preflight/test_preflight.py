@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -15,10 +16,11 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 
 from conformance.errors import TargetProblem, UsageProblem
-from conformance.preflight import Preflight, check_target
+from conformance.preflight import LOOKS, Preflight, check_target, nothing_arrived, preflight_token
 from conformance.recorder import Recorder, relay
 from conformance.servers import serve
 from conformance.verdicts import Entry
+from conformance.wire.limits import TokenLimit
 
 KEY = "a-word-that-no-pattern-takes-for-a-key"
 MODEL = "llm-prime"
@@ -28,15 +30,34 @@ MESSAGES, CHAT = Entry.MESSAGES, Entry.CHAT
 Answer = Callable[[Request, dict[str, Any]], Response]
 
 
+def streamed(*events: dict[str, Any], named: bool) -> Response:
+    lines = [f"event: {e.get('type')}\n" * named + f"data: {json.dumps(e)}\n\n" for e in events]
+    return Response("".join(lines) + "data: [DONE]\n\n" * (not named), media_type="text/event-stream")
+
+
 def message(request: Request, body: dict[str, Any]) -> Response:  # noqa: ARG001
     usage = {"input_tokens": 12, "output_tokens": 1}
     text = {"type": "text", "text": "ok"}
-    return JSONResponse({"id": "m", "type": "message", "role": "assistant", "content": [text], "usage": usage})
+    whole = {"id": "m", "type": "message", "role": "assistant", "content": [text], "usage": usage}
+    if not body.get("stream"):
+        return JSONResponse(whole)
+    return streamed(
+        {"type": "message_start", "message": {**whole, "content": []}},
+        {"type": "content_block_start", "index": 0, "content_block": text},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage},
+        {"type": "message_stop"},
+        named=True,
+    )
 
 
 def completion(request: Request, body: dict[str, Any]) -> Response:  # noqa: ARG001
-    choice = {"index": 0, "message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}
-    return JSONResponse({"id": "c", "choices": [choice], "usage": {"prompt_tokens": 11, "completion_tokens": 1}})
+    usage = {"prompt_tokens": 11, "completion_tokens": 1}
+    said = {"role": "assistant", "content": "ok"}
+    choice = {"index": 0, "finish_reason": "stop"}
+    if not body.get("stream"):
+        return JSONResponse({"id": "c", "choices": [{**choice, "message": said}], "usage": usage})
+    return streamed({"id": "c", "choices": [{**choice, "delta": said}]}, {"choices": [], "usage": usage}, named=False)
 
 
 def says(status: int, body: Any, **headers: str) -> Answer:
@@ -114,18 +135,125 @@ def problem(gateway: Gateway, **options: Any) -> str:
         return line.removeprefix(server.url + " ")
 
 
-def test_a_gateway_with_both_entries_is_taken_with_one_tiny_marked_request_each() -> None:
+def test_a_gateway_with_both_entries_is_taken_with_one_marked_request_of_a_client_each() -> None:
     gateway = Gateway()
     preflight = found(gateway)
     assert (preflight.entries, preflight.missing, preflight.model) == ((MESSAGES, CHAT), {}, MODEL)
     assert (preflight.requests, preflight.prompt_tokens, preflight.notes) == (2, 23, ())
     assert [path for path, _, _ in gateway.asked] == [MESSAGES.path, CHAT.path]
-    for _, body, headers in gateway.asked:
+    for entry, (_, body, headers) in zip(Entry, gateway.asked, strict=True):
         assert body["model"] == MODEL
-        assert MARKER in body["messages"][0]["content"]
-        assert len(str(body)) < 200
+        assert body["stream"] is True
+        assert len(body["tools"]) == 3
+        assert preflight_token(MARKER, entry) in json.dumps(body["messages"])
+        assert len(json.dumps(body)) < 8_000
         assert headers["x-prefixproof-run"] == "run-9"
         assert headers["authorization"] == f"Bearer {KEY}"
+    messages = gateway.asked[0][1]
+    assert len(messages["system"]) == 3
+    assert messages["system"][0]["text"].startswith("x-anthropic-billing-header:")
+    assert messages["system"][-1]["cache_control"] == {"type": "ephemeral"}
+
+
+def when(refuse: Callable[[dict[str, Any]], bool], refusal: Answer, otherwise: Answer) -> Answer:
+    return lambda request, body: (refusal if refuse(body) else otherwise)(request, body)
+
+
+def no_tools(words: str, status: int = 400) -> Gateway:
+    refusal = says(status, openai_error(words))
+    return Gateway(
+        messages=when(lambda body: "tools" in body, refusal, message),
+        chat=when(lambda body: "tools" in body, refusal, completion),
+    )
+
+
+@pytest.mark.parametrize("status", [400, 422, 500])
+def test_a_gateway_that_takes_no_tools_is_found_before_anything_is_judged(status: int) -> None:
+    line = problem(no_tools("tools are not supported by this model", status))
+    assert line.startswith(
+        "takes requests to /v1/messages only without tools, and coding clients send tools with every request "
+        f"(HTTP {status}: tools are not supported by this model): choose a model and a channel that take tools"
+    )
+    vllm = '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'
+    line = problem(no_tools(vllm), entries=(CHAT,))
+    assert line.endswith(": start vLLM with --enable-auto-tool-choice and --tool-call-parser")
+
+
+@pytest.mark.parametrize(
+    "fails",
+    [
+        says(400, openai_error("streaming is not supported")),
+        says(500, openai_error("boom")),
+        lambda request, body: message(request, {**body, "stream": False}),
+    ],
+)
+def test_streams_that_fail_where_plain_answers_come_are_for_the_rules_to_judge(fails: Answer) -> None:
+    gateway = Gateway(messages=when(lambda body: bool(body.get("stream")), fails, message))
+    preflight = found(gateway)
+    assert preflight.entries == (MESSAGES, CHAT)
+    [note] = preflight.notes
+    assert note.startswith("/v1/messages takes plain requests and fails at streamed ones (")
+    assert preflight.requests == 3
+
+
+NEWER = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+LEAST = "Invalid 'max_tokens': integer below minimum value. Expected a value >= 64, but got 16 instead."
+
+
+def too_short(body: dict[str, Any]) -> bool:
+    return int(body.get("max_tokens", body.get("max_completion_tokens", 0))) < 64
+
+
+@pytest.mark.parametrize(
+    ("answer", "entry", "limit", "note"),
+    [
+        (
+            when(lambda body: "max_tokens" in body, says(400, openai_error(NEWER)), completion),
+            CHAT,
+            TokenLimit("max_completion_tokens"),
+            "requests to /v1/chat/completions carry their limit on the answer as max_completion_tokens: ",
+        ),
+        (
+            when(too_short, says(400, openai_error(LEAST)), message),
+            MESSAGES,
+            TokenLimit(least=64),
+            "requests to /v1/messages carry their limit on the answer of 64 tokens or more: ",
+        ),
+        (
+            when(
+                lambda body: "max_tokens" in body,
+                says(400, openai_error(NEWER)),
+                when(too_short, says(422, openai_error(LEAST)), completion),
+            ),
+            CHAT,
+            TokenLimit("max_completion_tokens", 64),
+            "requests to /v1/chat/completions carry their limit on the answer as max_completion_tokens of 64 tokens or",
+        ),
+    ],
+)
+def test_a_limit_the_target_insists_on_is_kept_and_said(
+    answer: Answer, entry: Entry, limit: TokenLimit, note: str
+) -> None:
+    gateway = Gateway(messages=answer) if entry is MESSAGES else Gateway(chat=answer)
+    preflight = found(gateway)
+    assert (preflight.entries, preflight.limits) == ((MESSAGES, CHAT), {entry: limit})
+    [said] = preflight.notes
+    assert said.startswith(note)
+    assert "the target asked for it (HTTP 4" in said
+
+
+def test_a_refusal_that_names_a_limit_out_of_reach_stays_one() -> None:
+    words = "max_tokens must be at least 32000"
+    line = problem(Gateway(messages=says(400, openai_error(words))), entries=(MESSAGES,))
+    assert line.startswith(f"refuses a client's usual request to /v1/messages (HTTP 400: {words})")
+
+
+def test_words_nobody_knows_are_not_repeated() -> None:
+    error = openai_error("user Quuxwellington has no credit left")
+    line = problem(Gateway(messages=says(402, error), chat=None), entries=(MESSAGES,))
+    assert "(HTTP 402: user aaaaaaaaaaaaaa has no credit left)" in line
+    listed = lists("one", "two", "Dear Quuxwellington, your parcel")
+    assert problem(Gateway(models=listed), model=None) == "lists 2 models: choose one with --model: one, two"
 
 
 def test_only_the_entries_asked_for_are_tried() -> None:
@@ -253,14 +381,17 @@ def test_a_server_that_is_no_gateway(answer: Answer | None, why: str) -> None:
         (completion, "does not speak the protocol of /v1/messages (HTTP 200): the answer is no message"),
         (says(200, ["a", "list"]), "does not speak the protocol of /v1/messages"),
         (says(200, openai_error("no credit")), "(HTTP 200): an error inside a 200 answer: no credit"),
-        (says(400, openai_error("messages: field required")), "refuses a minimal request to /v1/messages (HTTP 400: "),
+        (
+            says(400, openai_error("messages: field required")),
+            "refuses a client's usual request to /v1/messages (HTTP 400: ",
+        ),
         (
             says(307, {}, location="https://gw/v1/messages"),
             "redirects /v1/messages to https://gw/v1/messages (HTTP 307",
         ),
         (
             says(500, openai_error("boom")),
-            "answers a minimal request to /v1/messages with HTTP 500: boom: is its engine",
+            "answers a client's usual request to /v1/messages with HTTP 500: boom: is its engine",
         ),
         (says(502, "<html><h1>Bad Gateway</h1></html>"), "with HTTP 502: Bad Gateway: is its engine up?"),
         (says(503, {}), "with HTTP 503: {}: is its engine up?"),
@@ -357,7 +488,9 @@ def test_an_unknown_model_that_the_error_does_not_name() -> None:
 def test_an_error_that_only_mentions_the_model_is_not_about_the_model() -> None:
     error = openai_error("litellm.BadRequestError: max_tokens is too small. Received Model Group=llm-prime")
     gateway = Gateway(chat=says(400, error), models=lists(MODEL))
-    assert problem(gateway).startswith("refuses a minimal request to /v1/chat/completions (HTTP 400: litellm.Bad")
+    assert problem(gateway).startswith(
+        "refuses a client's usual request to /v1/chat/completions (HTTP 400: litellm.Bad"
+    )
     error = openai_error("litellm.InternalServerError: Connection error. Received Model Group=llm-prime")
     assert "with HTTP 500: litellm.Internal" in problem(Gateway(chat=says(500, error), models=lists(MODEL)))
     assert "with HTTP 500: litellm.Internal" in problem(Gateway(chat=says(500, error)))
@@ -403,9 +536,9 @@ def relayed(engine: Starlette, *, through: bool, strip: bool = False) -> Iterato
             if not through:
                 return completion(request, body)
             if strip:
-                body["messages"] = [{"role": "user", "content": "something else"}]
+                body = {**body, "messages": [{"role": "user", "content": "something else"}], "tools": []}
             upstream = httpx.post(f"{recorder.url}{request.url.path}", json=body, trust_env=False)
-            return Response(upstream.content, upstream.status_code, media_type="application/json")
+            return Response(upstream.content, upstream.status_code, media_type=upstream.headers["content-type"])
 
         async def endpoint(request: Request) -> Response:
             body = await request.json()
@@ -422,16 +555,28 @@ def test_the_recorder_sees_the_requests_or_a_note_says_that_it_does_not() -> Non
     engine = Gateway().app()
     with relayed(engine, through=True) as (url, recorder):
         preflight = check(url, recorder=recorder, entries=(CHAT,))
-        assert (preflight.recorder_sees, preflight.notes) == (True, ())
+        assert (preflight.recorder_sees, preflight.notes, preflight.requests) == (frozenset((CHAT,)), (), 1)
     with relayed(engine, through=False) as (url, recorder):
         preflight = check(url, recorder=recorder, entries=(CHAT,))
-        assert preflight.recorder_sees is False
-        blind = f"the recorder at {recorder.url} saw none of the suite's requests: point a channel of the gateway at it"
-        assert preflight.notes == (blind,)
+        assert (preflight.recorder_sees, preflight.requests) == (frozenset(), LOOKS)
+        assert preflight.notes == (nothing_arrived(recorder.url or "", preflight.model),)
+        assert (
+            f"no request of the target arrived at {(recorder.url or '').removeprefix('http://')}: "
+            in preflight.notes[0]
+        )
     with relayed(engine, through=True, strip=True) as (url, recorder):
         (note,) = check(url, recorder=recorder, entries=(CHAT,)).notes
-        assert note.endswith("(requests without the suite's marker that passed meanwhile: 1)")
-    assert found(Gateway()).recorder_sees is False
+        assert note.endswith("(requests without the suite's marker that passed meanwhile: 3)")
+    assert not found(Gateway()).recorder_sees
+
+
+def test_tools_that_fail_behind_the_recorder_are_for_the_rules_to_judge() -> None:
+    with relayed(no_tools("tools[0].type must be function").app(), through=True) as (url, recorder):
+        preflight = check(url, recorder=recorder, entries=(CHAT,))
+    assert preflight.recorder_sees
+    assert preflight.notes == (
+        "/v1/chat/completions fails with tools and works without (HTTP 400: tools[0].type must be function)",
+    )
 
 
 def test_an_engine_that_is_down_behind_the_recorder_is_named() -> None:

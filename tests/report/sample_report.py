@@ -61,6 +61,7 @@ def run_report(verdicts: tuple[Verdict, ...], **more: object) -> RunReport:
         "seed": 7,
         "started": "2026-11-29T09:25:22+00:00",
         "seconds": 41.37,
+        "requests_planned": 230,
         "requests_sent": 212,
         "prompt_tokens_planned": 298_000,
         "prompt_tokens_sent": 271_456,

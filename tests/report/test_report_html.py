@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 from sample_report import HOSTILE, green, mixed, run_report, verdict
 
-from conformance.report import as_html
+from conformance.report import as_html, wording
 from conformance.rules import RULES
 from conformance.verdicts import Change, Entry, ExitCode, RunReport, Status
 
@@ -71,6 +71,31 @@ def test_nothing_is_fetched_and_nothing_runs() -> None:
     assert {link for link in page.links if not link.startswith("#")} <= {
         authority.link for rule in RULES.values() for authority in rule.authority
     }
+
+
+def test_the_banner_begins_with_how_much_failed_and_leads_to_the_roots() -> None:
+    source = render(mixed(), ExitCode.RED)
+    banner = source[source.index('<div class="result bad"') :]
+    assert banner.index("2 rules FAILED, from 1 root:") < banner.index("green for") < banner.index("exit 1: ")
+    assert '<li><a href="#PFX-02">PFX-02</a>: the attribution block reached' in banner
+    assert "FAILED" not in render(green(), ExitCode.GREEN)
+
+
+def test_a_reader_by_keyboard_or_voice_finds_every_table() -> None:
+    source = render(mixed(), ExitCode.RED)
+    tables = source.count("<table")
+    assert source.count('tabindex="0"') == tables, "what scrolls sideways can be reached by keyboard"
+    assert source.count('role="region" aria-label') == tables
+    assert source.count("<caption>") == tables - 1, "the rules' own table is named by its heading"
+    assert "<th>" not in source.replace('<th scope="col">', "")
+    assert "<main>" in source
+    assert '<html lang="en">' in source
+
+
+def test_a_legend_says_what_each_verdict_means() -> None:
+    text = Page(render(green(), ExitCode.GREEN)).text
+    for status in Status:
+        assert wording.STATUS_MEANING[status] in text
 
 
 def test_hostile_text_stays_text() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from rich.cells import cell_len
@@ -67,7 +68,17 @@ def test_a_long_change_is_cut_around_the_first_difference_and_marked() -> None:
 def test_the_announcement_says_what_will_be_sent() -> None:
     text = " ".join(terminal.header(green(), width=80, colour=False).split())
     assert text.startswith("judging embedded pair, model llm-prime, on /v1/messages and /v1/chat/completions; ")
-    assert "298,000 prompt tokens planned (standard)" in text
+    assert "about 230 requests / 298,000 prompt tokens will be sent (standard)" in text
+
+
+def test_the_direct_arm_and_the_reasons_of_an_incomplete_run_are_told() -> None:
+    report = replace(green(), engine_requests_sent=33, engine_prompt_tokens_sent=44_000, withheld=("2 of 9 failed",))
+    text = terminal.summary(report, ExitCode.INCOMPLETE, width=120, colour=False)
+    assert re.search(
+        r"^past the target +44,000 prompt tokens in 33 requests straight to the engine$", text, re.MULTILINE
+    )
+    assert re.search(r"^incomplete +2 of 9 failed$", text, re.MULTILINE)
+    assert "2 of 9 failed" not in terminal.summary(report, ExitCode.RED, width=120, colour=False)
 
 
 @pytest.mark.parametrize(

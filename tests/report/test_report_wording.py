@@ -7,7 +7,7 @@ from sample_report import green, mixed, run_report, verdict
 
 from conformance.report import wording
 from conformance.rules import RULES
-from conformance.verdicts import Entry, ExitCode, Status
+from conformance.verdicts import Entry, ExitCode, Status, Verdict
 
 
 def test_a_root_is_told_before_its_consequences_and_right_before_them() -> None:
@@ -36,6 +36,51 @@ def test_the_summary_counts_rules_by_their_worst_verdict() -> None:
         f"green for {len(RULES) - 6} of {len(RULES)} rules; "
         "2 failed, 1 warned, 1 suite error, 1 inconclusive, 1 not run"
     )
+
+
+def test_the_headline_counts_what_failed_and_names_the_roots() -> None:
+    assert wording.headline(green()) == []
+    head = wording.headline(mixed())
+    assert head[0] == "2 rules FAILED, from 1 root:"
+    assert head[1].startswith("PFX-02: the attribution block reached the upstream in 24 of 24 requests")
+    assert head[1].endswith(" (PIN-01 follows from it)")
+    assert len(head) == 2, "what only warned, or failed in the suite, is no failure"
+
+
+def test_the_headline_follows_a_chain_to_its_root_and_survives_a_ring() -> None:
+    def failed(rule: str, root: str | None) -> Verdict:
+        return verdict(rule, Entry.MESSAGES, Status.FAIL, f"why {rule}", root=root)
+
+    chain = (failed("PFX-01", None), failed("PFX-09", "PFX-01"), failed("PIN-01", "PFX-09"), failed("USE-01", None))
+    assert wording.headline(run_report(chain)) == [
+        "4 rules FAILED, from 2 roots:",
+        "PFX-01: why PFX-01 (PFX-09, PIN-01 follow from it)",
+        "USE-01: why USE-01",
+    ]
+    ring = (failed("PFX-01", "PFX-09"), failed("PFX-09", "PFX-01"))
+    assert wording.headline(run_report(ring)) == [
+        "2 rules FAILED, from 1 root:",
+        "PFX-01: why PFX-01 (PFX-09 follows from it)",
+    ]
+    assert wording.headline(run_report((failed("USE-06", "USE-01"),))) == ["1 rule FAILED:", "USE-06: why USE-06"]
+
+
+def test_what_is_open_for_one_reason_is_told_once() -> None:
+    def said(rule: str, entry: Entry, status: Status, reason: str) -> Verdict:
+        return verdict(rule, entry, status, reason)
+
+    report = run_report(
+        (
+            *(said(rule, entry, Status.NOT_RUN, "needs --load") for rule in ("L2-01", "L2-02") for entry in Entry),
+            said("USE-06", Entry.MESSAGES, Status.PASS, "fine"),
+            said("USE-06", Entry.CHAT, Status.NOT_RUN, "needs --load"),
+            said("STR-01", Entry.MESSAGES, Status.INCONCLUSIVE, "cut"),
+        )
+    )
+    assert wording.open_groups(report) == [
+        ("L2-01, L2-02, USE-06 on chat", "not run: needs --load"),
+        ("STR-01 on messages", "inconclusive: cut"),
+    ]
 
 
 def test_a_rule_broken_on_one_entry_says_on_which() -> None:

@@ -11,8 +11,6 @@ from tokenizers import Tokenizer
 from conformance.sessions import ChatCodingSession, ClaudeCodeSession, Session, filler
 from conformance.sessions.tool_definitions import compact
 
-pytestmark = pytest.mark.xdist_group("session_tokens")  # its fixture is made once
-
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:

@@ -6,7 +6,8 @@ import hashlib
 import itertools
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -86,6 +87,37 @@ def in_streams(change: Callable[[Asked], None]) -> Callable[[Asked], None]:
     return request
 
 
+class FrozenClock:
+    """The minute the target was made in, in `form`, in the system text or a tool: a clock between two of its ticks."""
+
+    def __init__(self, form: str = "%H:%M") -> None:
+        self.text = f"It is {datetime.now(UTC).strftime(form)}."
+
+    def in_system(self, asked: Asked) -> None:
+        system = next((m for m in asked.body["messages"] if m["role"] == "system"), None)
+        if system is None:
+            asked.body["messages"].insert(0, {"role": "system", "content": self.text})
+        elif isinstance(system["content"], str):
+            system["content"] = f"{self.text}\n{system['content']}"
+        else:
+            system["content"][0]["text"] = f"{self.text}\n{system['content'][0]['text']}"
+
+    def in_first_tool(self, asked: Asked) -> None:
+        for tool in asked.body.get("tools", [])[:1]:
+            tool["function"]["description"] += f" {self.text}"
+
+
+def roles_mapped(roles: Mapping[str, str]) -> Callable[[Asked], None]:
+    """Texts under another role; calls and results keep theirs."""
+
+    def request(asked: Asked) -> None:
+        for message in asked.body["messages"]:
+            if not message.get("tool_calls"):
+                message["role"] = roles.get(message["role"], message["role"])
+
+    return request
+
+
 class ToolsShuffled:
     def __init__(self) -> None:
         self.rng = random.Random(4)
@@ -146,9 +178,12 @@ def made(change: Callable[[int], Any], *, whole: bool = False) -> Callable[[Aske
             found = {k: change(v) if isinstance(v, int) else v for k, v in found.items()}
         if asked.entry is Entry.CHAT:
             details = found.get("prompt_tokens_details") or {}
-            return {**found, "prompt_tokens_details": {k: change(v) for k, v in details.items()}}
+            return {
+                **found,
+                "prompt_tokens_details": {k: change(v) if isinstance(v, int) else v for k, v in details.items()},
+            }
         name = "cache_read_input_tokens"
-        return found if whole or name not in found else {**found, name: change(found[name])}
+        return found if whole or found.get(name) is None else {**found, name: change(found[name])}
 
     return usage
 
@@ -207,6 +242,22 @@ class ResponseCache:
 def response_cache(*, new_ids: bool = False) -> Target:
     cache = ResponseCache(new_ids=new_ids)
     return Target(front=Layer(request=cache.request, answer=cache.answer))
+
+
+def fails_now_and_then(status: int, every: int) -> Callable[[Asked], Reply | None]:
+    """Every `every`th request fails."""
+    failing = fails(status)
+    return lambda asked: failing(asked) if asked.number % every == every - 1 else None
+
+
+class FailsOnce:
+    """Answers `status`, with `retry_after`, to the request of one number and is fine again."""
+
+    def __init__(self, status: int, number: int, retry_after: str = "") -> None:
+        self.failing, self.number = fails(status, retry_after=retry_after), number
+
+    def __call__(self, asked: Asked) -> Reply | None:
+        return self.failing(asked) if asked.number == self.number else None
 
 
 def fails(status: int, *, after: int = 0, retry_after: str = "") -> Callable[[Asked], Reply | None]:

@@ -240,7 +240,8 @@ def events_of_its_own(asked: Asked, reply: Reply) -> None:
 
 def no_cached_count_when_zero(asked: Asked, usage: Json) -> Json:
     if asked.entry is Entry.CHAT:
-        return usage if usage["prompt_tokens_details"]["cached_tokens"] else {**usage, "prompt_tokens_details": None}
+        cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens")
+        return {**usage, "prompt_tokens_details": None} if cached == 0 else usage
     return {k: v for k, v in usage.items() if v or k != "cache_read_input_tokens"}
 
 

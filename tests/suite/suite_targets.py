@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
+import re
 import socket
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -117,13 +118,15 @@ class Layer:
     retries: int = 0
     delay_s: float = 0.0
     beside: Callable[[Asked], Json] | None = None  # an unrelated body sent upstream at the same time
-    before: Callable[[Asked], Sequence[Json]] | None = None  # unrelated bodies sent upstream first
+    before: Callable[[Asked], Sequence[Json]] | None = None  # other bodies sent upstream first
+    after: Callable[[Asked], Sequence[Json]] | None = None  # other bodies sent upstream when the answer is there
     tokenized: Callable[[Asked, list[int], Json], Json] | None = None  # a usage change that knows the prompt's tokens
     rng: random.Random = field(default_factory=lambda: random.Random(0))
+    route: Callable[[Asked], int] | None = None  # which of the upstreams a request goes to; None draws one
 
 
 class Proxy:
-    """A layer as an ASGI app; one of `upstreams` is drawn for each request."""
+    """A layer as an ASGI app; one of `upstreams` is drawn for each request, unless the layer routes it."""
 
     def __init__(self, layer: Layer, upstreams: Sequence[str]) -> None:
         self.layer = layer
@@ -145,7 +148,9 @@ class Proxy:
             content += message.get("body", b"")
             if not message.get("more_body"):
                 break
-        reply = await self._reply(scope, content)
+        reply = await self._unless_left(self._reply(scope, content), receive)
+        if reply is None:
+            return
         headers = [(k.encode(), v.encode()) for k, v in reply.headers.items()]
         if reply.broken:
             headers.append((b"content-length", str(len(reply.body) + 10).encode()))
@@ -153,6 +158,17 @@ class Proxy:
         for chunk in reply.chunks if reply.chunks is not None else [reply.body]:
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
+
+    @staticmethod
+    async def _unless_left(work: Coroutine[Any, Any, Reply], receive: Receive) -> Reply | None:
+        """The answer, or None where the client leaves before there is one: its upstream call then ends too."""
+        replying, leaving = asyncio.ensure_future(work), asyncio.ensure_future(receive())
+        try:
+            await asyncio.wait({replying, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            return replying.result() if replying.done() else None
+        finally:
+            replying.cancel()
+            leaving.cancel()
 
     async def _reply(self, scope: Scope, content: bytes) -> Reply:
         layer, path = self.layer, scope["path"]
@@ -167,7 +183,8 @@ class Proxy:
                 return at_once
             if orjson.dumps(asked.body) != before:
                 content = orjson.dumps(asked.body)
-        upstream = layer.rng.choice(self.upstreams)
+        routed = layer.route is not None and scope["method"] == "POST"
+        upstream = self.upstreams[layer.route(asked)] if routed and layer.route else layer.rng.choice(self.upstreams)
         if scope["method"] == "POST" and layer.before is not None:
             for other in layer.before(asked):
                 await self._send("POST", upstream + path, orjson.dumps(other), {})
@@ -175,10 +192,13 @@ class Proxy:
         if scope["method"] == "POST" and layer.beside is not None:
             work.append(self._send("POST", upstream + path, orjson.dumps(layer.beside(asked)), {}))
         reply = (await asyncio.gather(*work))[0]
+        if scope["method"] == "POST" and layer.after is not None:
+            for other in layer.after(asked):
+                await self._send("POST", upstream + path, orjson.dumps(other), {})
         for _ in range(layer.retries):
             if reply.status >= 500:
                 reply = await self._send(scope["method"], upstream + path, content, headers)
-        if scope["method"] != "POST":
+        if scope["method"] != "POST" or not path.endswith(("/messages", "/chat/completions")):
             return reply
         if layer.tokenized is not None and reply.status == 200:
             asking = {k: asked.body[k] for k in ("model", "messages", "tools") if k in asked.body}
@@ -203,6 +223,30 @@ class Proxy:
         response = await self.client.request(method, url, content=content, headers=kept)
         told = {k.lower(): v for k, v in response.headers.items() if k.lower() not in DROPPED}
         return Reply(response.status_code, told, response.content)
+
+
+class Vllm(Proxy):
+    """An engine that says which vLLM it is and treats the attribution line as that release does."""
+
+    def __init__(self, version: str, engine: str) -> None:
+        release = tuple(int(n) for n in version.split(".")[:2])
+        super().__init__(Layer(request=_without_attribution if release >= (0, 32) else None), [engine])
+        self.version = version
+
+    async def _reply(self, scope: Scope, content: bytes) -> Reply:
+        if scope["path"] == "/version":
+            return json_reply({"version": self.version})
+        reply = await super()._reply(scope, content)
+        if scope["path"] == "/v1/models":
+            value = orjson.loads(reply.body)
+            reply.body = orjson.dumps({**value, "data": [{**m, "owned_by": "vllm"} for m in value["data"]]})
+        return reply
+
+
+def _without_attribution(asked: Asked) -> None:
+    for message in asked.body.get("messages", ()):
+        if message["role"] == "system" and isinstance(message["content"], str):
+            message["content"] = re.sub(r"x-anthropic-billing-header:[^\n]*?cch=\w+;", "", message["content"])
 
 
 def rewrite_usage(asked: Asked, reply: Reply, change: UsageChange) -> None:
@@ -259,6 +303,9 @@ class Target:
     fault: str | None = None
     strips: bool = True  # the channel's strip_anthropic_billing_header
     through_messages: bool = False  # a first gateway that speaks Anthropic Messages to a second one
+    past_recorder: bool = False  # the middle layer has the engine itself as its second upstream
+    second_gateway: bool = False  # the front layer has a second gateway, straight to the engine, as its second upstream
+    vllm: str = ""  # the engine calls itself this vLLM, and from 0.32 on drops the attribution line as that does
     recorder_first: bool = False  # with through_messages: the recorder stands between the two gateways
 
 
@@ -299,14 +346,24 @@ def free_port() -> int:
 
 
 def judge(
-    target: Target, *, recorder: bool, budget: Budget = Budget.QUICK, seed: int = 0, salt: str = "", **options: Any
+    target: Target,
+    *,
+    recorder: bool,
+    budget: Budget = Budget.QUICK,
+    seed: int = 0,
+    salt: str = "",
+    direct: bool = False,
+    **options: Any,
 ) -> Judged:
-    """Judge a target on every rule, as the plugin does."""
+    """Judge a target on every rule, as the plugin does; `direct` names the engine without a recorder."""
     with ExitStack() as stack:
         engines = [
             stack.enter_context(serve(engine_app(engine_of(target)), grace_s=0.2)).url for _ in range(target.engines)
         ]
         engine = engines[0]
+        if target.vllm:
+            engine = stack.enter_context(serve(Vllm(target.vllm, engine), grace_s=0.2)).url
+            engines = [engine]
         if target.back is not None or len(engines) > 1:
             engine = stack.enter_context(serve(Proxy(target.back or Layer(), engines), grace_s=0.2)).url
         if target.recorder_first:
@@ -315,8 +372,9 @@ def judge(
         if recorder:
             listen = f"127.0.0.1:{free_port()}"
             upstream = f"http://{listen}"
+        past = [engine] if target.past_recorder else []
         if target.middle is not None:
-            upstream = stack.enter_context(serve(Proxy(target.middle, [upstream]), grace_s=0.2)).url
+            upstream = stack.enter_context(serve(Proxy(target.middle, [upstream, *past]), grace_s=0.2)).url
         if not target.recorder_first:
             upstream = url = stack.enter_context(serve(_gateway(target, upstream), grace_s=0.2)).url
         if target.through_messages:
@@ -325,10 +383,14 @@ def judge(
             )
             url = stack.enter_context(serve(gateway_app(config), grace_s=0.2)).url
         if target.front is not None:
-            url = stack.enter_context(serve(Proxy(target.front, [url]), grace_s=0.2)).url
+            urls = [url]
+            if target.second_gateway:
+                urls.append(stack.enter_context(serve(_gateway(target, engine), grace_s=0.2)).url)
+            url = stack.enter_context(serve(Proxy(target.front, urls), grace_s=0.2)).url
         merged: dict[str, Any] = {
             "target": url, "model": ALIAS, "budget": budget, "seed": seed, "pause_s": 0.0, "timeout_s": 20.0,
-            "engine": engine if recorder else None, "upstream_listen": listen, **options,
+            "longest_wait_s": 1.5,
+            "engine": engine if recorder or direct else None, "upstream_listen": listen, **options,
         }  # fmt: skip
         return judge_options(RunOptions(**merged), salt=salt)
 

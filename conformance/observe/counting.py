@@ -1,0 +1,54 @@
+"""`count_tokens` beside the real request: what a client is told before it sends, and what the answer then reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.observe.lab import WireLab
+from conformance.verdicts import Entry
+from conformance.wire.answers import Reply, object_of
+from conformance.wire.exchange import Exchange
+from conformance.wire.jsontext import loads_or_none
+from conformance.wire.upstream_usage import upstream_usage
+
+PATH = "/v1/messages/count_tokens"
+
+_COUNTED = ("model", "messages", "system", "tools", "tool_choice", "thinking")
+"""Members of a Messages request that count_tokens takes."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """One request counted first, then sent. `count` is the answer's integer, whatever else it said."""
+
+    what: str
+    reply: Reply
+    real: Exchange
+
+    @property
+    def count(self) -> int | None:
+        value = object_of(loads_or_none(self.reply.body)).get("input_tokens")
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+    @property
+    def total(self) -> int | None:
+        """The real request's prompt: the upstream's word where the recorder has it, so that a total that is misreported
+        to the client is not blamed on the count."""
+        chats = [r for r in self.real.upstream if r.path.rstrip("/").endswith(("/chat/completions", "/messages"))]
+        seen = upstream_usage(chats[-1]).prompt if chats else None
+        return seen if seen is not None else self.real.usage.prompt
+
+
+def count_and_send(lab: WireLab) -> tuple[Counted, ...]:
+    """Count and send a session with tools, and a text of its own. Raises what `WireLab.send` raises."""
+    if lab.entry is not Entry.MESSAGES:
+        raise ValueError("count_tokens is an entry of the Messages API")
+    lab.check_engine()
+    found = []
+    for what, tools in (("tools and text", True), ("text only", False)):
+        session = lab.session(tools=tools)
+        body: dict[str, Any] = session.body()
+        reply = lab.wire.ask(PATH, {name: body[name] for name in _COUNTED if name in body})
+        found.append(Counted(what, reply, lab.send_body(body, headers=session.headers())))
+    return tuple(found)

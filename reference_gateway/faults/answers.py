@@ -1,0 +1,208 @@
+"""The faults of what an upstream answers: its usage, its streams' ends, its errors, its counts. Made elsewhere."""
+
+from . import calls, streams, usage
+from .base import Fault
+
+
+def _ids(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+ANSWERS = (
+    Fault(
+        "negative-usage",
+        "cached tokens are subtracted from the prompt without a floor",
+        _ids("USE-02"),
+        "upstreams whose cached count runs ahead of their prompt count",
+        usage.NegativeInput,
+    ),
+    Fault(
+        "unknown-as-zero",
+        "cached tokens nobody reported are reported as 0",
+        _ids("USE-03"),
+        "typed usage records whose fields default to 0",
+        usage.UnknownAsZero,
+    ),
+    Fault(
+        "zero-as-unknown",
+        "a cached count of 0 is left out of Messages answers",
+        _ids("USE-03"),
+        "truth tests on a count: 0 is falsy",
+        usage.ZeroAsUnknown,
+    ),
+    Fault(
+        "deepseek-miss-as-creation",
+        "DeepSeek's misses are reported as cache writes",
+        _ids("USE-04"),
+        "gateways that map hit and miss to read and creation",
+        usage.MissAsCreation,
+    ),
+    Fault(
+        "deepseek-hit-unread",
+        "DeepSeek's hits are not read",
+        _ids("USE-04"),
+        "gateways that know OpenAI's details only",
+        usage.HitUnread,
+    ),
+    Fault(
+        "chat-usage-rewritten",
+        "chat clients get their prompt without its cached part, the Anthropic way",
+        _ids("USE-05 USE-06 USE-07"),
+        "gateways with one usage record for both dialects",
+        usage.ChatUsageRewritten,
+    ),
+    Fault(
+        "chat-details-dropped",
+        "chat clients get no completion_tokens_details",
+        _ids("USE-05"),
+        "usage copied field by field",
+        usage.ChatDetailsDropped,
+    ),
+    Fault(
+        "creation-counted-twice",
+        "written tokens stay part of the input and are told beside it too",
+        _ids("USE-02 USE-08"),
+        "gateways that subtract cached tokens and forget written ones",
+        usage.CreationTwice,
+    ),
+    Fault(
+        "rest-as-creation",
+        "what was not read from cache is reported as written to it",
+        _ids("USE-04 USE-08"),
+        "gateways that fill Anthropic's three fields from two numbers",
+        usage.RestAsCreation,
+    ),
+    Fault(
+        "float-usage",
+        "counts that are no integers go through as they came",
+        _ids("USE-09"),
+        "usage copied without looking at it",
+        usage.NumbersAsTheyCame,
+    ),
+    Fault(
+        "reasoning-dropped",
+        "reasoning is subtracted from output tokens",
+        _ids("USE-10"),
+        "gateways that report visible text only",
+        usage.ReasoningDropped,
+    ),
+    Fault(
+        "first-usage-chunk-wins",
+        "of several usage chunks the first one is reported",
+        _ids("STR-05"),
+        "translators that stop looking once they have seen usage",
+        streams.FirstUsageWins,
+    ),
+    Fault(
+        "usage-with-choices-missed",
+        "usage on a chunk that has choices is not read",
+        _ids("STR-05"),
+        "translators written against include_usage's extra chunk only",
+        streams.UsageWithChoicesMissed,
+    ),
+    Fault(
+        "no-usage-crash",
+        "a stream whose upstream sent no usage ends in an error",
+        _ids("STR-06"),
+        "openai2claude 0.1.1 and others read usage as if it were always there",
+        streams.NoUsageCrash,
+    ),
+    Fault(
+        "broken-stream-as-end-turn",
+        "a stream that broke off ends as if the model had finished",
+        _ids("STR-07 STR-09"),
+        "LiteLLM 1.81.9 and claude-code-router 2.0.0: an aborted upstream ends in end_turn",
+        streams.BrokenAsFinished,
+    ),
+    Fault(
+        "broken-stream-in-silence",
+        "a stream that broke off or just ended leaves the client without a word of it",
+        _ids("STR-07 STR-09"),
+        "llm-rosetta 0.13.0: events stop",
+        streams.BrokenInSilence,
+    ),
+    Fault(
+        "clean-end-as-stop",
+        "a stream that ended without a finish_reason is taken for finished",
+        _ids("STR-09"),
+        "LiteLLM 1.108.7 and ant2oai 0.1.6: end_turn, with usage nobody reported",
+        streams.UnfinishedAsFinished,
+    ),
+    Fault(
+        "same-block-index",
+        "all tool calls of a stream come under one index",
+        _ids("STR-08"),
+        "llm-rosetta 0.13.0: two parallel calls, both index 1",
+        streams.OneIndexForCalls,
+    ),
+    Fault(
+        "null-block",
+        "tool calls of a stream start with a null content block",
+        _ids("STR-08"),
+        "events written from a struct whose block was not set",
+        streams.NullBlock,
+    ),
+    Fault(
+        "error-as-200",
+        "upstream errors are told in the body of a 200",
+        _ids("ERR-01"),
+        "openai2claude 0.1.1 in streams",
+        calls.ErrorAs200,
+    ),
+    Fault(
+        "retry-after-dropped",
+        "the upstream's Retry-After is not passed on",
+        _ids("ERR-01"),
+        "LiteLLM 1.108.7",
+        calls.RetryAfterDropped,
+    ),
+    Fault(
+        "openai-errors",
+        "every client is told of errors in OpenAI's shape",
+        _ids("ERR-01"),
+        "claude-code-router 2.0.0, llm-rosetta 0.13.0, ant2oai 0.1.6",
+        calls.OpenAIErrors,
+    ),
+    Fault(
+        "errors-as-503",
+        "whatever the upstream refused comes as a 503",
+        _ids("ERR-01"),
+        "rolter 0.1.0",
+        calls.ErrorsAs503,
+    ),
+    Fault(
+        "retry-storm",
+        "an upstream call that fails is made six times",
+        _ids("ERR-01"),
+        "vllm-router 0.1.17 on chat, for 429 and 500",
+        calls.RetryStorm,
+    ),
+    Fault(
+        "hung-call-blocks-others",
+        "an upstream call waits until the one before it is answered",
+        _ids("ERR-02"),
+        "rolter 0.1.0: one hung upstream call blocks the rest",
+        calls.OneCallAtATime,
+    ),
+    Fault(
+        "cools-down",
+        "after one upstream error the next two requests are turned away",
+        _ids("ERR-02"),
+        "routers whose cooldown knows one deployment only",
+        calls.CoolsDown,
+    ),
+    Fault(
+        "serves-the-departed",
+        "a client that leaves is not noticed: its upstream call runs to the end",
+        _ids("ERR-02"),
+        "frameworks that do not watch for a disconnect while they wait",
+        calls.ServesTheDeparted,
+    ),
+    Fault(
+        "count-tokens-estimate",
+        "count_tokens answers a quarter of the messages' bytes",
+        _ids("CNT-01"),
+        "gateways that answer count_tokens without asking anyone",
+        calls.EstimateCount,
+    ),
+)
