@@ -7,8 +7,10 @@ from typing import get_args
 
 from engine import doctor, inspect_command, probe_command
 from engine.embedded import ConfigError, EngineConfig, create_app
-from engine.embedded.config import TemplateName, TokenizerName
+from engine.embedded.config import TemplateName, TokenizerName, WindowRule
+from engine.embedded.groups import GroupError, parse_groups
 from engine.embedded.server import PortError, listen, serve, url_of
+from engine.prove.cli import add_prove
 from engine.vllm import command as vllm
 
 _DEFAULTS = EngineConfig()
@@ -38,7 +40,7 @@ def _serve(arguments: argparse.Namespace) -> int:
         config = _config(arguments)
         app = create_app(config)
         listener = listen(arguments.host, arguments.port)
-    except (ConfigError, PortError) as error:
+    except (ConfigError, GroupError, PortError) as error:
         sys.stderr.write(f"prefixproof-engine: {error}\n")
         return 2
     url = url_of(listener)
@@ -64,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     inspect_command.add_command(commands)
     probe_command.add_command(commands)
     doctor.add_command(commands)
+    add_prove(commands)
     return parser
 
 
@@ -96,15 +99,26 @@ def _add_serve(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     add("--bytes-per-token", type=int, default=_DEFAULTS.bytes_per_token, help="bytes of a token's keys and values")
     add("--offload-outputs", action="store_true", help="keep generated tokens in L2 too, not prompts only")
     add("--no-prompt-tokens-details", action="store_true", help="leave cached tokens out of usage")
+    add("--kv-groups", default=None, metavar="GROUPS", help="KV groups, as full:16,window:16:128,full:16:draft")
+    add("--vllm-version", default=_DEFAULTS.vllm_version, help="release whose rules the groups follow")
+    add("--retention-interval", type=int, default=_DEFAULTS.retention_interval, help="tokens between kept window tails")
+    add("--window-rule", choices=get_args(WindowRule), default=_DEFAULTS.window_rule, help="what a missing window does")
+    add("--copy-steps", type=int, default=_DEFAULTS.copy_steps, help="steps a copy to or from L2 takes beyond its own")
     add("--step-interval", type=float, default=_DEFAULTS.step_interval, help="seconds between two tokens")
     serving.set_defaults(run=_serve)
 
 
 def _config(arguments: argparse.Namespace) -> EngineConfig:
+    groups = parse_groups(arguments.kv_groups) if arguments.kv_groups else ()
     return EngineConfig(
         model=arguments.model,
         served_names=tuple(arguments.served_name),
-        block_size=arguments.block_size,
+        block_size=groups[0].block if groups else arguments.block_size,
+        groups=groups,
+        vllm_version=arguments.vllm_version,
+        retention_interval=arguments.retention_interval,
+        window_rule=arguments.window_rule,
+        copy_steps=arguments.copy_steps,
         num_blocks=arguments.num_blocks,
         chunk_blocks=arguments.chunk_blocks,
         l2_chunks=arguments.l2_chunks,

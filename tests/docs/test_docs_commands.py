@@ -26,6 +26,8 @@ OWN_COMMANDS = (
     ("engine", "probe"),
     ("engine", "doctor"),
     ("engine.vllm.install",),
+    ("engine", "prove"),
+    ("engine.differential",),
     ("reference_gateway",),
     ("conformance.matrix",),
     ("conformance.aa",),
@@ -35,6 +37,7 @@ RUN_TARGETS = "tests/targets/run_targets.py"
 OF_OTHERS = {
     *("--enable-prompt-tokens-details", "--chat-template", "--kv-transfer-config", "--no-kv-transfer-config"),  # vLLM
     *("--no-speculative-config", "--prefix-cache-retention-interval"),  # vLLM
+    *("--speculative-config", "--kv-offloading-size"),  # vLLM
     "--snapshot-update",  # syrupy
     "--config",  # LiteLLM too
 }
