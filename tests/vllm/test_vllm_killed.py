@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -10,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from vllm_rig import ROOT, free_port, gateway, vllm
+from vllm_rig import ROOT, free_port, gateway, verdicts_in, vllm
 
 from conformance.pair import ALIAS
 from engine.metrics import read
@@ -34,8 +33,8 @@ def test_the_suite_ends_without_a_green_verdict(tmp_path: Path) -> None:
             os.kill(server.pid, signal.SIGKILL)
             output, _ = run.communicate(timeout=ENDS_S)
         server.stop()
-    assert run.returncode in (1, 10, 11, 12), output
-    report = json.loads((tmp_path / "report" / "report.json").read_bytes())
-    said = {verdict["status"] for verdict in report["verdicts"]}
-    assert said & {"inconclusive", "fail", "suite error"}, output
+    assert run.returncode in (10, 11, 12), output
+    said = {verdict["status"] for verdict in verdicts_in(tmp_path / "report")}
+    assert said & {"inconclusive", "suite error"}, output
+    assert not said & {"fail", "warn"}, "a healthy gateway is not to blame for an engine that is gone\n" + output
     assert session_members(server.pid) == []

@@ -49,7 +49,7 @@ def test_without_a_recorder_counts_do_not_accuse_a_gateway_that_forwards_it(serv
     words = ("--model", ALIAS, "--entry", "messages", "--rules", "PFX-02", "--engine", server.url)
     with gateway(server.url, MODEL, fault="keep-billing-header") as url:
         judged = suite(url, tmp_path, *words)
-    [verdict] = [v for v in judged.report["verdicts"] if v["rule"] == "PFX-02"]
+    [verdict] = [v for v in judged.verdicts if v["rule"] == "PFX-02"]
     assert verdict["status"] in ("pass", "inconclusive"), judged.output
     assert "drop" in verdict["reason"], "who keeps the block out is not seen: vLLM 0.32 and later drop it themselves"
 
@@ -60,5 +60,5 @@ def test_vllms_own_endpoints_as_a_target(server: VllmServer, tmp_path: Path) -> 
     assert judged.code == 1, judged.output
     assert judged.rules("fail") == {"STR-02"}, judged.output
     assert judged.rules("warn", "inconclusive", "suite error") == set(), judged.output
-    [verdict] = [v for v in judged.report["verdicts"] if v["rule"] == "STR-02" and v["status"] == "fail"]
+    [verdict] = [v for v in judged.verdicts if v["rule"] == "STR-02" and v["status"] == "fail"]
     assert verdict["entry"] == "messages"

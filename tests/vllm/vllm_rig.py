@@ -62,24 +62,30 @@ class Judged:
 
     code: int
     output: str
-    report: Mapping[str, Any]
+    verdicts: tuple[Mapping[str, Any], ...]
+    """One for each rule and entry: `rule` beside the fields of `rules[].verdicts[]` in docs/report-json.md."""
 
     def status(self, rule: str) -> set[str]:
         """What was said of a rule, on all entries."""
-        return {str(v["status"]) for v in self.report["verdicts"] if v["rule"] == rule}
+        return {str(v["status"]) for v in self.verdicts if v["rule"] == rule}
 
     def rules(self, *statuses: str) -> set[str]:
         """Rules of which one of these was said on some entry."""
-        return {str(v["rule"]) for v in self.report["verdicts"] if v["status"] in statuses}
+        return {str(v["rule"]) for v in self.verdicts if v["status"] in statuses}
 
 
 def suite(target: str, folder: Path, *words: str) -> Judged:
     """Judge `target` in a process of its own."""
     folder.mkdir(parents=True, exist_ok=True)
     done = command("conformance.cli", "--target", target, "--report", str(folder), *words)
+    return Judged(done.returncode, done.stdout + done.stderr, verdicts_in(folder))
+
+
+def verdicts_in(folder: Path) -> tuple[Mapping[str, Any], ...]:
+    """What a run's `report.json` says of each rule on each entry; nothing where it wrote none."""
     report = folder / "report.json"
-    held = json.loads(report.read_bytes()) if report.is_file() else {"verdicts": []}
-    return Judged(done.returncode, done.stdout + done.stderr, held)
+    rules = json.loads(report.read_bytes())["rules"] if report.is_file() else []
+    return tuple({"rule": rule["id"], **verdict} for rule in rules for verdict in rule["verdicts"])
 
 
 def command(module: str, *words: str) -> subprocess.CompletedProcess[str]:
