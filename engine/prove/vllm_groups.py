@@ -73,6 +73,26 @@ def build_layers(config: Any) -> dict[str, Any]:
     return specs
 
 
+def resolve_layout(config: Any, specs: dict[str, Any]) -> None:
+    """Choose the cache's layout as the engine core does before it groups layers, which hybrid models need."""
+    try:
+        from vllm.distributed.kv_transfer.kv_connector.utils import get_current_attn_backends
+        from vllm.v1.attention.backends.utils import get_supported_kv_cache_layouts, resolve_kv_cache_layout
+    except ImportError:
+        return  # 0.27: groups do not depend on a layout
+    supported = get_supported_kv_cache_layouts(get_current_attn_backends(config))
+    resolve_kv_cache_layout(config, [[layout.name for layout in supported]], list(specs.values()))
+
+
+def grouping() -> Any:
+    """vLLM's function from specs to groups; 0.33 keeps it in a module of its own."""
+    try:
+        from vllm.v1.core.kv_cache_planning import get_kv_cache_groups
+    except ImportError:
+        from vllm.v1.core.kv_cache_utils import get_kv_cache_groups
+    return get_kv_cache_groups
+
+
 def describe(group: Any, interface: Any) -> dict[str, Any]:
     """One group in the project's terms."""
     spec = group.kv_cache_spec
@@ -106,10 +126,10 @@ def main() -> int:
         config = engine_config(question, folder)
         from vllm import __version__
         from vllm.v1 import kv_cache_interface as interface
-        from vllm.v1.core import kv_cache_utils as utils
 
         specs = build_layers(config)
-        groups = [describe(group, interface) for group in utils.get_kv_cache_groups(config, specs)]
+        resolve_layout(config, specs)
+        groups = [describe(group, interface) for group in grouping()(config, specs)]
     answer = {"vllm": __version__, "groups": groups}
     out.write(json.dumps(answer) + "\n")
     out.flush()
