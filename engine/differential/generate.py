@@ -56,6 +56,18 @@ GROUP_SETS = (
         (3, 14),
     ),
     GroupSet(
+        "several groups of one shape",
+        (
+            "full:4,window:4:8,window:4:8",
+            "window:4:9,window:4:9,full:4",
+            "window:4:8:draft,window:4:8,full:4",
+            "window:8:24,window:8:24,window:8:24,full:8",
+            "full:4,full:4,window:4:8",
+            "window:4:8,full:4:draft,full:4",
+        ),
+        (3, 14),
+    ),
+    GroupSet(
         "DeepSeek-V4 geometry",
         (
             "mla:256,window:64:128,window:64:128:draft,window:4:8,window:8:128",

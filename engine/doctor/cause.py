@@ -208,7 +208,7 @@ def _groups(evidence: Evidence) -> Step:
     found = vetoing(launch, evidence.groups, family(evidence.version))
     drafted = f" The engine's log names draft groups {log.draft_groups}." if log and log.draft_groups else ""
     if found:
-        said = "; ".join(f"group {n} ({group}): {why}" for n, group, why in found)
+        said = "; ".join(f"{veto.who}: {veto.why}" for veto in found)
         return Step(
             asked, f"yes. {said}.{drafted} Remedy: {RETENTION} {launch.chunk_tokens or 'BLOCK_SIZE'}", decides=True
         )

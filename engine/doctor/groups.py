@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from engine.doctor.launch import Launch, LaunchError
+from engine.prove import launch as proving
+from engine.prove.model_config import ModelError
+from engine.prove.model_config import groups_of as all_groups_of
 
 EAGLE_METHODS = ("eagle", "eagle3", "mtp", "dspark", "dflash")
 """Speculation whose draft model has KV of its own in the pool."""
@@ -15,24 +18,20 @@ EAGLE_METHODS = ("eagle", "eagle3", "mtp", "dspark", "dflash")
 ANNOTATED = ("mtp",)
 """Of these, those whose group vLLM 0.32 marks as the draft's, which is what makes it drop a chunk."""
 
-ONE_MORE = ("cohere2",)
-"""Architectures for which vLLM counts a window as one token more than config.json says."""
-
 NOT_TOLD = ("deepseek_v4",)
 """Architectures whose groups come of more than layer types and a window: `prove` builds them with vLLM itself."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """One KV group. `window` in tokens, as vLLM counts; None for full attention."""
+    """One KV group. `window` in tokens, as vLLM counts; None for full attention. `draft`: the drafter's."""
 
-    kind: str  # "full", "window" or "draft"
     window: int | None = None
+    draft: bool = False
 
     def __str__(self) -> str:
-        if self.kind == "draft":
-            return "draft"
-        return "full attention" if self.window is None else f"sliding window {self.window}"
+        what = "full attention" if self.window is None else f"sliding window {self.window}"
+        return f"draft, {what}" if self.draft else what
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -50,29 +49,19 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def groups_of(config: dict[str, Any], launch: Launch) -> tuple[Group, ...]:
-    """Groups in vLLM's terms; empty where the config does not tell."""
+    """Groups in vLLM's order, so that their numbers are vLLM's; empty where the config does not tell.
+
+    A manager that is switched off is left out of account: these are the groups the model would have.
+    """
     text = config.get("text_config", config)
-    kind = str(text.get("model_type", config.get("model_type", "")))
-    if kind in NOT_TOLD:
+    if str(text.get("model_type", config.get("model_type", ""))) in NOT_TOLD:
         return ()
-    window = text.get("sliding_window")
-    types = set(text.get("layer_types") or ())
-    if not types:
-        pattern = text.get("sliding_window_pattern") or text.get("_sliding_window_pattern")
-        windowed = bool(window) and text.get("use_sliding_window", True) is not False
-        types = (
-            {"sliding_attention", "full_attention"}
-            if windowed and pattern
-            else ({"sliding_attention"} if windowed else {"full_attention"})
-        )
-    found = []
-    if "full_attention" in types:
-        found.append(Group("full"))
-    if "sliding_attention" in types and isinstance(window, int):
-        found.append(Group("window", window + (kind in ONE_MORE)))
-    if drafts(launch):
-        found.append(Group("draft"))
-    return tuple(found)
+    plain = proving.Launch(block_size=launch.block_size, speculation=launch.json("speculative-config"))
+    try:
+        found = all_groups_of(config, plain).groups
+    except ModelError:
+        return ()
+    return tuple(Group(group.window, group.draft) for group in found)
 
 
 def drafts(launch: Launch) -> bool:

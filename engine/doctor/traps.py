@@ -7,6 +7,7 @@ alone, 0.33.0.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from engine.doctor.finding import Finding, Weight, family
 from engine.doctor.groups import Group, drafts, drafts_annotated
@@ -33,59 +34,71 @@ def lint(launch: Launch, groups: Groups, version: str | None) -> list[Finding]:
     return sorted(found, key=lambda finding: order.index(finding.weight))
 
 
-def vetoing(launch: Launch, groups: Groups, version: Version) -> list[tuple[int, Group, str]]:
-    """Groups that can find nothing, so that all groups get nothing: number, group and why."""
+@dataclass(frozen=True)
+class Veto:
+    """Groups of one shape that find nothing, so that all groups get nothing."""
+
+    numbers: tuple[int, ...]
+    group: Group
+    why: str
+    upstream: tuple[int, ...]
+
+    @property
+    def who(self) -> str:
+        """`group 1 (sliding window 129)`."""
+        one = len(self.numbers) == 1
+        return f"group{'' if one else 's'} {', '.join(map(str, self.numbers))} ({self.group})"
+
+
+def vetoing(launch: Launch, groups: Groups, version: Version) -> list[Veto]:
+    """Who can find nothing and why, by the model's groups in vLLM's order."""
     chunk = launch.chunk_tokens
-    windows = [(n, group) for n, group in enumerate(groups) if group.kind == "window" and group.window]
+    windows = {group: tuple(n for n, other in enumerate(groups) if other == group) for group in groups if group.window}
     if not launch.has_tier or not windows or launch.switch("disable-hybrid-kv-cache-manager"):
         return []
     retained = launch.number("prefix-cache-retention-interval")
-    if retained and chunk and retained <= chunk:
+    if (retained and chunk and retained <= chunk) or (version is not None and version < SPARSE_SINCE):
         return []
-    found = []
-    if version is None or version >= SPARSE_SINCE:
-        for n, group in windows:
-            window = group.window or 0
-            if chunk and chunk > 1 and window % chunk == 1:
-                found.append(
-                    (
-                        n,
-                        group,
-                        f"{window} mod {chunk} = 1: the store keeps "
-                        f"{(window - 1) // chunk} chunks, the "
-                        f"lookup asks for {-(-window // chunk)}",
-                    )
-                )
-            elif drafts_annotated(launch):
-                found.append(
-                    (
-                        n,
-                        group,
-                        "the draft group drops a chunk from the boundary, and the window's tail was "
-                        "stored for the boundary before that",
-                    )
-                )
+    found = [
+        Veto(numbers, group, _one_too_few(group.window or 0, chunk), (51771,))
+        for group, numbers in windows.items()
+        if chunk and chunk > 1 and (group.window or 0) % chunk == 1
+    ]
+    if not found and drafts_annotated(launch):
+        drafted = [group for group in windows if group.draft]
+        why = (
+            "the drafter's group asks for one chunk more than its window's tail has"
+            if drafted
+            else "the draft group drops a chunk from the boundary, and the window's tail was stored for the boundary "
+            "before that"
+        )
+        found = [Veto(windows[group], group, why, (51761, 52735)) for group in drafted or windows]
     return found
 
 
+def _one_too_few(window: int, chunk: int) -> str:
+    return (
+        f"{window} mod {chunk} = 1: the store keeps {(window - 1) // chunk} chunks, the lookup asks for "
+        f"{-(-window // chunk)}"
+    )
+
+
 def _veto(launch: Launch, groups: Groups, version: Version) -> Iterator[Finding]:
-    if not launch.has_tier:
-        return
-    for n, group, why in vetoing(launch, groups, version):
-        upstream = (51761, 52735) if "draft" in why else (51771,)
+    for veto in vetoing(launch, groups, version):
         known = "" if version else ", on vLLM 0.30 and later"
         yield Finding(
             "group-veto",
             Weight.TRAP if version and version <= MEASURED else Weight.DOUBT,
-            f"group {n} ({group}) vetoes every load{known}: {why}. One group without hits makes the lookup 0 for all",
+            f"{veto.who} veto{'es' if len(veto.numbers) == 1 else ''} every load{known}: {veto.why}. One group without "
+            "hits makes the lookup 0 for all",
             f"{RETENTION} {launch.chunk_tokens or launch.block_size or 'BLOCK_SIZE'} restores loads, at more storage",
-            upstream,
+            veto.upstream,
         )
 
 
 def _draft_in_doubt(launch: Launch, groups: Groups, version: Version) -> Iterator[Finding]:
     known = version is not None and version < SPARSE_SINCE
-    windows = any(group.kind == "window" for group in groups)
+    windows = any(group.window for group in groups)
     retained = launch.number("prefix-cache-retention-interval")
     if launch.has_tier and windows and drafts(launch) and not (drafts_annotated(launch) or retained or known):
         yield Finding(
@@ -193,7 +206,7 @@ def _sizes(launch: Launch, groups: Groups, version: Version) -> Iterator[Finding
 
 
 def _retention(launch: Launch, groups: Groups, version: Version) -> Iterator[Finding]:
-    windows = any(group.kind == "window" for group in groups)
+    windows = any(group.window for group in groups)
     if launch.has_tier and windows and not launch.number("prefix-cache-retention-interval"):
         if version is not None and version < SPARSE_SINCE:
             return
@@ -255,7 +268,7 @@ def _cumem(launch: Launch, groups: Groups, version: Version) -> Iterator[Finding
 
 def _hybrid_off(launch: Launch, groups: Groups, version: Version) -> Iterator[Finding]:
     del version
-    if launch.switch("disable-hybrid-kv-cache-manager") and any(group.kind == "window" for group in groups):
+    if launch.switch("disable-hybrid-kv-cache-manager") and any(group.window for group in groups):
         yield Finding(
             "hybrid-off",
             Weight.NOTE,

@@ -95,6 +95,11 @@ def _layers(config: Mapping[str, Any], kind: str) -> list[_Layer]:
                 f"{name} in config.json: state-space and chunked layers are not covered here; "
                 "name an environment that has vLLM with --python"
             )
+    if window is not None and config.get("use_sliding_window"):
+        raise ModelError(
+            "use_sliding_window in config.json without layer_types: which layers slide is not told; "
+            "name an environment that has vLLM with --python"
+        )
     pattern = config.get("sliding_window_pattern") or config.get("_sliding_window_pattern") or _PATTERNS.get(kind)
     if window is not None and isinstance(pattern, int) and kind in _PATTERNS:
         return [_Layer("full") if (place + 1) % pattern == 0 else _Layer("window", window) for place in range(count)]
@@ -127,7 +132,10 @@ def _mtp_layers(config: Mapping[str, Any], layers: list[_Layer]) -> list[_Layer]
 
 
 def _grouped(layers: list[_Layer], block: int, *, marked: bool, hybrid: bool) -> tuple[KVGroup, ...]:
-    """vLLM's split: layers of one shape in groups of equal size; the group of the last layer is the drafter's."""
+    """vLLM's split, in vLLM's order: layers of one shape in groups of equal size, dealt out in turn.
+
+    The group of the last layer is the drafter's.
+    """
     if not hybrid:
         layers = [_Layer("full") if layer.kind == "window" else layer for layer in layers]
     shapes: dict[_Layer, list[int]] = {}
@@ -138,24 +146,8 @@ def _grouped(layers: list[_Layer], block: int, *, marked: bool, hybrid: bool) ->
     groups: list[KVGroup] = []
     for layer, places in shapes.items():
         parts = -(-len(places) // size)
-        own: list[KVGroup] = []
         for part in range(parts):
             members = places[part::parts]
             draft = marked and len(layers) - 1 in members
-            own.append(KVGroup(kind=layer.kind, block=block, window=layer.window, draft=draft, layers=len(members)))
-        groups += _joined(own)
+            groups.append(KVGroup(kind=layer.kind, block=block, window=layer.window, draft=draft, layers=len(members)))
     return tuple(groups)
-
-
-def _joined(groups: list[KVGroup]) -> list[KVGroup]:
-    """Groups of one shape act as one; only the drafter's is told apart."""
-    plain = [group for group in groups if not group.draft]
-    found = []
-    if plain:
-        first = plain[0]
-        found.append(
-            KVGroup(
-                kind=first.kind, block=first.block, window=first.window, layers=sum(group.layers for group in plain)
-            )
-        )
-    return found + [group for group in groups if group.draft]

@@ -84,13 +84,18 @@ def resolve_layout(config: Any, specs: dict[str, Any]) -> None:
     resolve_kv_cache_layout(config, [[layout.name for layout in supported]], list(specs.values()))
 
 
-def grouping() -> Any:
-    """vLLM's function from specs to groups; 0.33 keeps it in a module of its own."""
+def groups_in(config: Any, specs: dict[str, Any]) -> list[Any]:
+    """vLLM's own groups of these layers, the drafter's marked; 0.33 groups and marks in a module of its own."""
+    groups: list[Any]
     try:
-        from vllm.v1.core.kv_cache_planning import get_kv_cache_groups
+        from vllm.v1.core.kv_cache_planning import get_global_kv_cache_groups
+
+        groups = get_global_kv_cache_groups(config, [specs])
     except ImportError:
         from vllm.v1.core.kv_cache_utils import get_kv_cache_groups
-    return get_kv_cache_groups
+
+        groups = get_kv_cache_groups(config, specs)
+    return groups
 
 
 def describe(group: Any, interface: Any) -> dict[str, Any]:
@@ -129,7 +134,7 @@ def main() -> int:
 
         specs = build_layers(config)
         resolve_layout(config, specs)
-        groups = [describe(group, interface) for group in grouping()(config, specs)]
+        groups = [describe(group, interface) for group in groups_in(config, specs)]
     answer = {"vllm": __version__, "groups": groups}
     out.write(json.dumps(answer) + "\n")
     out.flush()

@@ -31,7 +31,12 @@ vllm:kv_cache_usage_perc{engine="0",model_name="m"} 0.005
 # TYPE vllm:prompt_tokens_by_source counter
 vllm:prompt_tokens_by_source_total{engine="0",model_name="m",source="local_compute"} 900000.0
 """
-COHERE = {"model_type": "cohere2", "sliding_window": 128, "layer_types": ["sliding_attention", "full_attention"]}
+COHERE = {
+    "model_type": "cohere2",
+    "num_hidden_layers": 2,
+    "sliding_window": 128,
+    "layer_types": ["sliding_attention", "full_attention"],
+}
 
 
 def doctor(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
@@ -130,12 +135,12 @@ def test_a_live_tier_that_is_never_read(tmp_path: Path, capsys: pytest.CaptureFi
     words = ("--metrics", str(metrics), "--config", "cpu-window-129", "--model-config", str(config))
     code, said = doctor(capsys, *words, "--vllm-version", "0.32.0")
     assert code == 1
-    assert "KV groups: full attention, sliding window 129" in said
-    assert "TRAP   group-veto: group 1 (sliding window 129)" in said
+    assert "KV groups: sliding window 129, full attention" in said
+    assert "TRAP   group-veto: group 0 (sliding window 129)" in said
     assert "2. is it asked? yes: 70 lookups, 900,000 tokens" in said
     assert "3. does it ever hit? every lookup missed; 0.5 % of the pool is in use while 900,000 tokens" in said
     assert "4. can it be too small? what was stored is 18.6 times its 268 MB" in said
-    assert "5. does a group veto? yes. group 1 (sliding window 129): 129 mod 32 = 1" in said
+    assert "5. does a group veto? yes. group 0 (sliding window 129): 129 mod 32 = 1" in said
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,13 @@ WITH_TIER = f"{GOOD} --kv-transfer-config {shlex.quote(TIER)}"
 MTP = f"--speculative-config {shlex.quote(json.dumps({'method': 'mtp', 'num_speculative_tokens': 1}))}"
 EAGLE = f"--speculative-config {shlex.quote(json.dumps({'method': 'eagle', 'model': 'd'}))}"
 NGRAM = f"--speculative-config {shlex.quote(json.dumps({'method': 'ngram'}))}"
-FULL, W128, W129 = Group("full"), Group("window", 128), Group("window", 129)
-DRAFT = Group("draft")
-PLAIN = {"model_type": "llama"}
+FULL, W128, W129 = Group(), Group(128), Group(129)
+DRAFT = Group(draft=True)
+PLAIN = {"model_type": "llama", "num_hidden_layers": 2}
+
+
+def layers(kind: str, types: list[str], window: int) -> dict[str, Any]:
+    return {"model_type": kind, "num_hidden_layers": len(types), "layer_types": types, "sliding_window": window}
 
 
 def tier(**extra: Any) -> str:
@@ -120,6 +124,20 @@ def test_the_vetoing_group_is_named_with_its_arithmetic_and_the_way_out() -> Non
     assert veto.upstream == (51771,)
 
 
+@pytest.mark.parametrize(
+    ("groups", "who"),
+    [
+        ((Group(128, draft=True), W128, FULL), "group 0 (draft, sliding window 128) vetoes every load: the drafter's"),
+        ((W128, W128, DRAFT), "groups 0, 1 (sliding window 128) veto every load: the draft group drops a chunk"),
+    ],
+)
+def test_a_drafter_vetoes_itself_where_it_slides_and_else_through_the_windows(
+    groups: tuple[Group, ...], who: str
+) -> None:
+    [veto] = [f for f in lint(from_text(f"{WITH_TIER} {MTP}", "a test"), groups, "0.32.0") if f.id == "group-veto"]
+    assert veto.said.startswith(who)
+
+
 def test_the_incidents_versions() -> None:
     """0.25 and 0.26 take every group for a draft's; 0.27 to 0.29 lose some lengths."""
     dspark = f"--speculative-config {shlex.quote(json.dumps({'method': 'dspark', 'num_speculative_tokens': 7}))}"
@@ -133,16 +151,22 @@ def test_the_incidents_versions() -> None:
     ("config", "text", "expected"),
     [
         (PLAIN, GOOD, (FULL,)),
-        ({"model_type": "cohere2", "sliding_window": 4_096, "layer_types": BOTH}, GOOD,
-         (FULL, Group("window", 4_097))),
-        ({"model_type": "gemma3", "text_config": {"model_type": "gemma3_text", "sliding_window": 1_024,
-          "layer_types": BOTH}}, GOOD, (FULL, Group("window", 1_024))),
-        ({"model_type": "gemma3_text", "sliding_window": 512, "sliding_window_pattern": 6}, GOOD,
-         (FULL, Group("window", 512))),
-        ({"model_type": "mistral", "sliding_window": 4_096}, GOOD, (Group("window", 4_096),)),
-        ({"model_type": "qwen2", "sliding_window": 4_096, "use_sliding_window": False}, GOOD, (FULL,)),
-        (PLAIN, f"{GOOD} {MTP}", (FULL, DRAFT)),
+        (layers("cohere2", BOTH, 4_096), GOOD, (Group(4_097), FULL)),
+        ({"model_type": "gemma3", "text_config": layers("gemma3_text", BOTH, 1_024)}, GOOD, (Group(1_024), FULL)),
+        ({"model_type": "gemma3_text", "num_hidden_layers": 26, "sliding_window": 512, "sliding_window_pattern": 6},
+         GOOD, (*[Group(512)] * 6, FULL)),
+        ({"model_type": "mistral", "num_hidden_layers": 2, "sliding_window": 4_096}, GOOD, (Group(4_096),)),
+        ({"model_type": "qwen2", "num_hidden_layers": 2, "sliding_window": 4_096, "use_sliding_window": False}, GOOD,
+         (FULL,)),
+        # Which layers slide is not told, or how many layers there are: nothing is guessed.
+        ({"model_type": "qwen2", "num_hidden_layers": 2, "sliding_window": 4_096, "use_sliding_window": True}, GOOD,
+         ()),
+        ({"model_type": "llama"}, GOOD, ()),
+        (PLAIN, f"{GOOD} {EAGLE}", (FULL,)),
         (PLAIN, f"{GOOD} {NGRAM}", (FULL,)),
+        # As vLLM 0.32.0 numbers them: its log names draft group 0.
+        ({**layers("exaone_moe", BOTH * 2, 128), "num_nextn_predict_layers": 1}, f"{GOOD} {MTP}",
+         (Group(128, draft=True), W128, FULL)),
         ({"model_type": "deepseek_v4"}, GOOD, ()),
     ],
 )  # fmt: skip

@@ -14,8 +14,8 @@ pytestmark = pytest.mark.slow
 
 WORKAROUND = ("--prefix-cache-retention-interval", "32")
 CASES = {
-    "cpu-mtp": "group 1 (sliding window 128) vetoes every load: the draft group drops a chunk",
-    "cpu-window-129": "group 1 (sliding window 129) vetoes every load: 129 mod 32 = 1",
+    "cpu-mtp": "group 0 (draft, sliding window 128) vetoes every load: the drafter's group asks for one chunk more",
+    "cpu-window-129": "group 0 (sliding window 129) vetoes every load: 129 mod 32 = 1",
 }
 
 
