@@ -5,6 +5,7 @@ on stdin (`config`, `block_size`, `speculation`, `hybrid`), one on stdout (`vllm
 """
 
 import contextlib
+import dataclasses
 import json
 import os
 import shutil
@@ -60,6 +61,7 @@ def build_layers(config: Any) -> dict[str, Any]:
     torch.set_default_dtype(torch.bfloat16)
     with torch.device("meta"):
         initialize_model(vllm_config=config)
+        of_target = set(config.compilation_config.static_forward_context)
         speculation = config.speculative_config
         if speculation is not None and speculation.draft_model_config is not None:
             initialize_model(vllm_config=config, model_config=speculation.draft_model_config)
@@ -68,8 +70,12 @@ def build_layers(config: Any) -> dict[str, Any]:
         if getattr(layer, "kv_sharing_target_layer_name", None) or not hasattr(layer, "get_kv_cache_spec"):
             continue
         spec = layer.get_kv_cache_spec(config)
-        if spec is not None:
-            specs[name] = spec
+        if spec is None:
+            continue
+        if name not in of_target and hasattr(spec, "is_draft"):
+            # Since 0.33 the model runner tells the drafter's layers, which are built here in its place.
+            spec = dataclasses.replace(spec, is_draft=True)
+        specs[name] = spec
     return specs
 
 
