@@ -141,6 +141,8 @@ def _requests(rng: random.Random, step: int, units: tuple[int, int], count: int,
         prompt = prompt[: 2 * step * high]
         if rng.random() < 0.2:
             prompt = prompt[: max(1, len(prompt) // step * step)] or prompt
+        if step == 1 and len(prompt) == 1:
+            prompt *= 2  # vLLM never serves such a prompt once L2 has it: docs/kv-groups.md
         spoken = min(4 * step, 90) if pressing else rng.choice([1, 1, 2, 5, min(step + 1, 40)])
         outputs = tuple(rng.randrange(1_000) for _ in range(spoken))
         found.append(Asked(prompt, outputs, rng.choice(_NONE_SALTS) if rng.random() < 0.3 else None))

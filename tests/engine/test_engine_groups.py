@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from engine.differential.model_run import Player
+from engine.differential.scripts import Asked, Script
 from engine.embedded import ConfigError, EngineConfig, EngineCore
 from engine.embedded.families import FAMILIES, family_of
 from engine.embedded.groups import Geometry, GroupError, KVGroup, describe, parse_groups
@@ -167,3 +169,22 @@ def test_the_first_branch_off_a_shared_prefix_gets_nothing_and_the_next_does() -
     shared = list(range(1_000))
     hits = [core.complete(shared + [branch * 7_919 + n for n in range(300)]).cached_tokens for branch in range(3)]
     assert hits == [0, 0, 992]
+
+
+def test_a_prompt_of_one_token_that_fills_a_block_is_served_out_of_l2() -> None:
+    """vLLM 0.32 looks such a prompt up again and again; no client of the embedded engine waits for that."""
+    script = Script(
+        groups=parse_groups("full:1"),
+        num_blocks=20,
+        chunk_blocks=1,
+        l2_chunks=20,
+        retention=0,
+        budget=8,
+        seats=4,
+        prompt_only=True,
+        copy_steps=0,
+        requests=(Asked((7,), (1, 2)), Asked((7,), (1, 2))),
+        events=((0, "add", 0), (12, "reset", False), (12, "add", 1)),
+    )
+    told = Player(script, "0.32.0").play(quiet=True)["requests"]["1"]
+    assert (told["external"], told["outputs"]) == (1, 2)
