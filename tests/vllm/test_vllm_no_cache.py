@@ -15,7 +15,7 @@ def test_no_cache_is_no_verdict_on_the_gateway(tmp_path: Path) -> None:
     listen = f"127.0.0.1:{free_port()}"
     judged: list[Judged] = []
     with vllm("cpu-tiny", tmp_path, CACHE_OFF) as server:
-        words = ("--model", ALIAS, "--engine", server.url)
+        words = ("--model", ALIAS, "--entry", "messages", "--engine", server.url)
         with gateway(server.url, "tiny") as url:
             judged.append(suite(url, tmp_path / "counts", *words))
         with gateway(f"http://{listen}", "tiny") as url:
