@@ -19,7 +19,7 @@ export PIP_ROOT_USER_ACTION := ignore
 export VLLM_WHEELS
 
 .DEFAULT_GOAL := help
-.PHONY: help conformance test lint format matrix aa targets engine-vllm test-vllm lock clean
+.PHONY: help conformance test lint format matrix visibility aa targets engine-vllm test-vllm lock clean
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*##[ ]*(.*)/  make \1            \2/p' $(MAKEFILE_LIST) | sed -E 's/^(.{20}) */\1/'
@@ -34,6 +34,7 @@ lint: $(STAMP)  ## formatting, lint and types; changes nothing
 	$(BIN)/ruff format --check $(LINTED)
 	$(BIN)/ruff check $(LINTED)
 	$(BIN)/mypy $(LINTED)
+	$(BIN)/mypy tests/conftest.py
 
 format: $(STAMP)  ## format the code and mend what the linter can
 	$(BIN)/ruff format $(LINTED)
@@ -41,6 +42,9 @@ format: $(STAMP)  ## format the code and mend what the linter can
 
 matrix: $(STAMP)  ## every fault against every rule, with SEEDS=20 seeds
 	$(BIN)/python -m conformance.matrix --seeds $(SEEDS) $(ARGS)
+
+visibility: $(STAMP)  ## measure which faults show to whom: docs/visibility.md
+	$(BIN)/python -m conformance.visibility --write docs/visibility.md
 
 aa: $(STAMP)  ## the clean pair against itself under noise: false-fail and power figures
 	$(BIN)/python -m conformance.aa $(ARGS)

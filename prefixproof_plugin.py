@@ -67,6 +67,8 @@ OPTIONS = (
         "prompt tokens to send to each entry, about: quick (60 k), standard (300 k, default), full (2 M)",
     ),
     Option("report", "DIR", "write report.json, report.html, junit.xml and details/ into this folder"),
+    Option("baseline", "FILE", "known failures, with reasons: shown, but only others fail the run; stale ones fail it"),
+    Option("write-baseline", "FILE", "write this run's failures into a baseline file"),
     Option("allow-unjudged", "FAMILY,...", "do not exit 12 when no rule of cache or usage could be judged"),
     Option(
         "allow-disruptive",
@@ -74,6 +76,9 @@ OPTIONS = (
         "allow what changes the engine for others, e.g. emptying its cache; no rule of this version does so",
     ),
     Option("seed", "N", "seed of the synthetic sessions (default: 0)"),
+    Option(
+        "client", "NAME,...", "whose requests the sessions are shaped like, e.g. claude-code-2.1.332 (docs/clients.md)"
+    ),
     Option("shape", "SHAPE", "size of the sessions: scaled (about 5 k tokens, default) or full (as real clients)"),
     Option("template", "NAME", "prompt template of the embedded engine: tools-first (default) or system-first"),
     Option("block-size", "N", "cache block of the embedded engine, in tokens (default: 64)"),

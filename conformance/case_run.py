@@ -55,6 +55,7 @@ class SuiteSession:
     problem: Problem | None = None
     exit_code: ExitCode | None = None
     written: tuple[str, ...] = ()
+    baseline_written: int | None = None
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @cached_property
@@ -105,6 +106,7 @@ class SuiteSession:
             prompt_tokens_planned=0,
             prompt_tokens_sent=0,
             unjudged_allowed=options.allow_unjudged,
+            baseline=options.baseline.state(()) if options.baseline else None,
         )
 
 
@@ -138,7 +140,12 @@ class CaseRun:
             raise SuiteProblem(f"the case of {self.rule.id} on {self.entry} gave a second verdict")
         if verdict.status is Status.FAIL and not self.rule.is_must:
             verdict = replace(verdict, status=Status.WARN)
+        baseline = self.session.options.baseline
+        if baseline is not None:
+            verdict = baseline.marked(verdict)
         verdict = self._record(verdict)
+        if verdict.known is not None:
+            pytest.xfail(f"known: {verdict.known}")
         if verdict.status in (Status.FAIL, Status.ERROR):
             pytest.fail(explain(self.rule, verdict), pytrace=False)
         elif verdict.status not in (Status.PASS, Status.WARN):

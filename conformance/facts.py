@@ -42,6 +42,7 @@ def facts_of(
 
 def _of_cache(entry: Entry, seen: Observed, recorded: bool) -> Iterator[Fact]:
     counts = seen.cached_counts
+    yield Fact(name=f"{entry}: sessions", value=f"shaped like {seen.lab.client.name}")
     yield Fact(name=f"{entry}: cache", value=seen.cache_state.value)
     if counts:
         few = "" if len(counts) >= seen.thresholds.qualify.min_counts else "a divisor of "

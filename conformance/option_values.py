@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+from conformance.baseline import read as read_baseline
 from conformance.errors import UsageProblem
 from conformance.options import Budget, RunOptions
 from conformance.rules import FAMILIES, select
+from conformance.sessions import CLIENTS
 from conformance.verdicts import Entry
 
 Number = TypeVar("Number", int, float)
@@ -19,6 +21,9 @@ Choice = TypeVar("Choice", bound=StrEnum)
 SHAPES = ("scaled", "full")
 TEMPLATES = ("tools-first", "system-first")
 TOKENIZERS = ("fast", "deepseek")
+PLAYED_CLIENTS = tuple(name for name, client in CLIENTS.items() if client.appends)
+"""Names `--client` takes: prefix rules presuppose a client whose turns only append."""
+
 EMBEDDED_ONLY = ("fault", "template", "block-size", "tokenizer")
 TARGET_ONLY = ("engine", "api-key", "allow-disruptive", "pool-tokens", "pool-share")
 
@@ -52,9 +57,12 @@ def read_options(given: Mapping[str, str | bool | None], *, environment_key: str
         rules=rules,
         budget=_member(Budget, "budget", words.get("budget"), defaults.budget),
         report_dir=Path(words["report"]) if "report" in words else None,
+        baseline=read_baseline(Path(words["baseline"])) if "baseline" in words else None,
+        write_baseline=Path(words["write-baseline"]) if "write-baseline" in words else None,
         allow_unjudged=_families(words.get("allow-unjudged")),
         allow_disruptive=bool(given.get("allow-disruptive")),
         seed=_number(int, "seed", words.get("seed"), defaults.seed, least=0),
+        clients=_clients(words.get("client")),
         shape=_one_of("shape", words.get("shape"), SHAPES, defaults.shape),
         template=_one_of("template", words.get("template"), TEMPLATES, defaults.template),
         block_size=_number(int, "block-size", words.get("block-size"), defaults.block_size, least=1),
@@ -83,6 +91,18 @@ def _entries(text: str | None) -> tuple[Entry, ...] | None:
     if not names:
         raise UsageProblem("--entry names no entry: choose messages, chat or both")
     return tuple(entry for entry in Entry if entry in names)
+
+
+def _clients(text: str | None) -> tuple[str, ...]:
+    if text is None:
+        return ()
+    names = tuple(_one_of("client", part, PLAYED_CLIENTS, "") for part in _list(text))
+    if not names:
+        raise UsageProblem(f"--client names no client: choose from {', '.join(PLAYED_CLIENTS)}")
+    dialects = [CLIENTS[name].dialect for name in names]
+    if len(set(dialects)) < len(dialects):
+        raise UsageProblem(f"--client {text}: one client for /v1/messages and one for /v1/chat/completions, no more")
+    return names
 
 
 def _families(text: str | None) -> tuple[str, ...]:

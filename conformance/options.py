@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from conformance.baseline import Baseline
+from conformance.sessions import CLAUDE_CODE, CLIENTS, OPENCODE
 from conformance.verdicts import Entry
 
 
@@ -40,9 +42,12 @@ class RunOptions:
     rules: tuple[str, ...] = ()  # globs; empty selects all
     budget: Budget = Budget.STANDARD
     report_dir: Path | None = None
+    baseline: Baseline | None = None
+    write_baseline: Path | None = None
     allow_unjudged: tuple[str, ...] = ()
     allow_disruptive: bool = False  # without it nothing may change the engine for others; no rule asks for it yet
     seed: int = 0
+    clients: tuple[str, ...] = ()  # whose sessions are played, at most one a dialect; the others are the default
     shape: str = "scaled"
     template: str = "tools-first"  # of the embedded engine; ignored with a target
     block_size: int = 64  # of the embedded engine; ignored with a target
@@ -53,6 +58,11 @@ class RunOptions:
     longest_wait_s: float = 30.0  # that a Retry-After of the target is waited for, at once
     pool_tokens: int | None = None  # that the engine's cache holds; None: as its /metrics say, if they do
     pool_share: float = 2.0  # percent of a production engine's pool that a run may fill
+
+    def client_of(self, entry: Entry) -> str:
+        """Name of the client (`conformance.sessions.CLIENTS`) that an entry's sessions are shaped like."""
+        own = (name for name in self.clients if CLIENTS[name].dialect == entry.value)
+        return next(own, CLAUDE_CODE if entry is Entry.MESSAGES else OPENCODE)
 
     def __repr__(self) -> str:
         shown = {k: v for k, v in self.__dict__.items() if k != "api_key"}

@@ -47,9 +47,9 @@ def check_fault(name: str | None) -> None:
 @contextmanager
 def embedded_pair(
     *, engine: EngineConfig, fault: str | None = None, marker: bytes | None = None, listen: str | None = None,
-    recorder: bool = True,
+    recorder: bool = True, strip_header: bool = True, exclude_cache: bool = True,
 ) -> Iterator[Pair]:  # fmt: skip
-    """Run the pair on loopback until the context ends. Both of the incident's switches are on.
+    """Run the pair on loopback until the context ends. Both of the incident's switches are on unless told otherwise.
 
     `marker` is what the recorder keeps requests by; without `recorder` the gateway talks to the engine itself.
     """
@@ -61,20 +61,21 @@ def embedded_pair(
         if recorder:
             recording = stack.enter_context(relay(engine_server.url, marker=marker, listen=listen or "127.0.0.1:0"))
             upstream = recording.url or upstream
-        config = GatewayConfig(channels=(vllm_channel(upstream), messages_channel(upstream)))
+        vllm = vllm_channel(upstream, strip_header, exclude_cache)
+        config = GatewayConfig(channels=(vllm, messages_channel(upstream)))
         gateway = stack.enter_context(serve(gateway_app(config, fault)))
         yield Pair(gateway.url, engine_server.url, recording)
 
 
-def vllm_channel(upstream_url: str) -> Channel:
-    """The vLLM channel as it should be: both switches on."""
+def vllm_channel(upstream_url: str, strip_header: bool = True, exclude_cache: bool = True) -> Channel:
+    """The vLLM channel; as it should be, both switches are on."""
     return Channel(
         name="vllm",
         url=upstream_url,
         models=(MODEL,),
         aliases={ALIAS: MODEL},
-        strip_anthropic_billing_header=True,
-        anthropic_messages_exclude_cache=True,
+        strip_anthropic_billing_header=strip_header,
+        anthropic_messages_exclude_cache=exclude_cache,
     )
 
 

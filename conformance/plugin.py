@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from conformance import baseline
 from conformance.asking import TERMINAL
 from conformance.case_run import CaseRun, SuiteRun, SuiteSession
 from conformance.casebook import Judge, running_order
@@ -150,6 +151,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     try:
         if suite.options.report_dir is not None:
             folder.prepare(suite.options.report_dir)
+        if suite.options.write_baseline is not None:
+            baseline.check_writable(suite.options.write_baseline)
         suite.run = make_run(suite.options)
         config.add_cleanup(suite.run.close)
         suite.run.preflight()
@@ -242,9 +245,25 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         except OSError as error:
             suite.stop(ExitCode.SUITE, f"the report could not be written: {error.strerror}")
             suite.exit_code = ExitCode.SUITE
+    whole = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and suite.problem is None
+    if suite.options.write_baseline is not None and whole and suite.exit_code is not ExitCode.SUITE:
+        _write_baseline(suite, suite.options.write_baseline)
     session.exitstatus = suite.exit_code
     if exitstatus not in SUMMARISED:
         pytest_terminal_summary(session.config)
+
+
+def _write_baseline(suite: SuiteSession, path: Path) -> None:
+    """The run's failures as a baseline; not of a run that ended early, whose silence means nothing."""
+    report = suite.report()
+    found = baseline.failures_of(report.verdicts, suite.options.baseline or baseline.Baseline(), report.started[:10])
+    try:
+        baseline.write(found, path)
+    except OSError as error:
+        suite.stop(ExitCode.SUITE, f"the baseline could not be written: {error.strerror}")
+        suite.exit_code = ExitCode.SUITE
+    else:
+        suite.baseline_written = len(found.entries)
 
 
 def pytest_terminal_summary(config: pytest.Config) -> None:
@@ -254,6 +273,8 @@ def pytest_terminal_summary(config: pytest.Config) -> None:
     _show(config, terminal.summary(suite.report(), suite.exit_code, **_look(config)))
     if suite.written:
         _show(config, f"report: {', '.join(suite.written)} in {suite.options.report_dir}\n")
+    if suite.baseline_written is not None:
+        _show(config, f"baseline: {suite.baseline_written} known failures in {suite.options.write_baseline}\n")
 
 
 def _look(config: pytest.Config) -> terminal.Look:

@@ -24,6 +24,7 @@ EXPLAINED_BY: dict[str, tuple[str, ...]] = {
     "PIN-04": ("USE-05",),
     "STR-02": ("USE-01",),
     "STR-03": ("STR-04",),
+    "CMP-01": ("STR-04", "STR-03", "USE-01", "STR-02"),
     "CNT-01": ("USE-01", "USE-06"),
 }
 """Rule id -> rules whose failure on the same entry explains its own, the likeliest first."""

@@ -16,6 +16,7 @@ from conformance.conclusions import Open, conclude, left_open
 from conformance.errors import SuiteProblem, TargetProblem, UsageProblem
 from conformance.evidence.thresholds import THRESHOLDS
 from conformance.facts import facts_of
+from conformance.observe.both_entries import both_entries
 from conformance.observe.lab import Salts, WireLab
 from conformance.observe.observations import DialectPair
 from conformance.observe.observed import Observed
@@ -23,15 +24,15 @@ from conformance.observe.plan import Plan, plan_for
 from conformance.observe.scripted import ScriptedUpstream, hello
 from conformance.observe.usage_scripts import NOT_WHEN_QUICK
 from conformance.options import Budget, RunOptions
-from conformance.pair import ALIAS, check_fault, embedded_pair, engine_config
+from conformance.pair import check_fault
 from conformance.pool import Ask, Demand, demand_of, pool_fact
 from conformance.preflight import Preflight, check_target, nothing_arrived, preflight_token
-from conformance.recorder import Recorder, relay
+from conformance.recorder import Recorder
 from conformance.redact import hide_secrets, public_url
 from conformance.roots import link_roots
 from conformance.rules import RULES, select
 from conformance.sent_texts import SentTexts
-from conformance.sessions import dual_text_request
+from conformance.start import start
 from conformance.traffic import Traffic, traffic
 from conformance.verdicts import (
     Entry,
@@ -64,9 +65,6 @@ PATIENCE_S = 2.0
 
 NEEDS_ENGINE = "needs an engine behind the recorder: --engine URL"
 
-DUAL_BYTES = 5_000
-"""Text of the request that is sent to both entries."""
-
 
 class Run:
     """One run. `preflight` starts it; each entry is then observed as judgements ask."""
@@ -98,25 +96,7 @@ class Run:
         """
         options, marker = self.options, self.salts.marker.encode()
         try:
-            if options.target is None:
-                pair = self._stack.enter_context(
-                    embedded_pair(
-                        engine=engine_config(
-                            template=options.template, block_size=options.block_size, tokenizer=options.tokenizer
-                        ),
-                        fault=options.fault,
-                        marker=marker,
-                        listen=options.upstream_listen,
-                        recorder=options.recorder,
-                    )
-                )
-                url, self._recorder, model = pair.gateway_url, pair.recorder, options.model or ALIAS
-            else:
-                url, model = options.target, options.model or ""
-                if options.upstream_listen:
-                    self._recorder = self._stack.enter_context(
-                        relay(options.engine, marker=marker, listen=options.upstream_listen)
-                    )
+            url, model, self._recorder = start(options, self._stack, marker)
             if self._recorder is not None and self._recorder.engine_url is None:
                 for entry in options.entries or tuple(Entry):
                     self._recorder.scripts.put(preflight_token(self.salts.marker, entry), hello())
@@ -204,6 +184,7 @@ class Run:
             requested=self._families,
             allowed_unjudged=self.options.allow_unjudged,
             withheld=self._withheld,
+            stale=self._stale,
         )
 
     def report(self) -> RunReport:
@@ -241,6 +222,7 @@ class Run:
             ),
             unjudged_allowed=options.allow_unjudged,
             withheld=tuple(found.why for found in self._open),
+            baseline=options.baseline.state(self._final) if options.baseline else None,
         )
 
     def close(self) -> None:
@@ -259,6 +241,11 @@ class Run:
         # A rule that needs load asks for no family, unless nothing else was selected: then nothing judged is not green.
         judged = [rule for rule in asked if not rule.needs_load] or asked
         return tuple(dict.fromkeys(rule.family for rule in judged))
+
+    @property
+    def _stale(self) -> bool:
+        baseline = self.options.baseline
+        return baseline is not None and bool(baseline.state(self._final).stale)
 
     @property
     def _traffics(self) -> dict[Entry, Traffic]:
@@ -357,6 +344,7 @@ class Run:
             wire=wire,
             salts=self.salts,
             seed=self.options.seed,
+            client=self.options.client_of(entry),
             base_bytes=self.plan(entry).base_bytes,
             shape=cast(Literal["scaled", "full"], self.options.shape),
             sees_upstream=sees_upstream,
@@ -369,16 +357,8 @@ class Run:
         """One text-only conversation on both entries, each sent until it can be warm."""
         if len(self.entries) < 2:
             return None
-        bodies = dual_text_request(self.salts.fresh(), DUAL_BYTES, model=self._checked.model)
-        answers = []
-        for entry, body in zip((Entry.MESSAGES, Entry.CHAT), bodies, strict=True):
-            observed = self.observed(entry)
-            for _ in range(observed.qualification.warm_send - 1):
-                observed.lab.send_body(body, via="sdk")
-            answers.append(observed.lab.send_body(body, via="sdk"))
-        lab = None if self.sees_upstream else self._direct_lab
-        direct = lab.send_body(bodies[1], via="sdk") if lab is not None else None
-        return DialectPair(answers[0], answers[1], direct)
+        direct = None if self.sees_upstream else self._direct_lab
+        return both_entries(self.observed, self.salts.fresh(), direct)
 
     def _facts(self, checked: Preflight) -> tuple[Fact, ...]:
         recorder = [f"scripted answers only: what {NEEDS_ENGINE} is not run"] if self.scripted_only else []

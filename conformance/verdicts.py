@@ -123,7 +123,7 @@ class Verdict:
     the way it failed (for baselines); empty unless failed or warned, or inconclusive because a finding cannot be laid
     at the gateway's door: its family is then not green. `root` is the id of the rule whose failure explains this one:
     then this verdict is a consequence. `cost` is what it costs behind this target, where that is not what the rule says
-    of every target.
+    of every target. `known` is the reason a baseline gives for this failure.
     """
 
     rule: str
@@ -139,6 +139,7 @@ class Verdict:
     change: Change | None = None
     excerpts: tuple[Excerpt, ...] = ()
     cost: str = ""
+    known: str | None = None
 
     def because_of(self, root: str) -> Verdict:
         """The same verdict, marked as a consequence of `root`."""
@@ -167,9 +168,42 @@ class RuleResult:
         return told[0] if told and all(told) else ""
 
     @property
+    def known(self) -> bool:
+        """True when it failed or warned, and a baseline covers every verdict that did."""
+        broken = [v for v in self.verdicts if v.status in (Status.FAIL, Status.WARN)]
+        return bool(broken) and self.status is not Status.ERROR and all(v.known is not None for v in broken)
+
+    @property
     def root(self) -> str | None:
         roots = {v.root for v in self.verdicts if v.status in (Status.FAIL, Status.WARN)}
         return roots.pop() if len(roots) == 1 else None
+
+
+@dataclass(frozen=True)
+class KnownFailure:
+    """One entry of a baseline: this rule may fail on this entry in this way, for this reason."""
+
+    rule: str
+    entry: Entry
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Stale:
+    """A baseline entry whose failure is gone, and what was seen instead."""
+
+    known: KnownFailure
+    seen: str
+
+
+@dataclass(frozen=True)
+class BaselineState:
+    """What became of a baseline's entries in one run; `unchecked` where the rule was not decided."""
+
+    seen: tuple[KnownFailure, ...] = ()
+    stale: tuple[Stale, ...] = ()
+    unchecked: tuple[KnownFailure, ...] = ()
 
 
 def by_rule(verdicts: Iterable[Verdict]) -> tuple[RuleResult, ...]:
@@ -217,6 +251,7 @@ class RunReport:
     unjudged: tuple[str, ...] = ()  # families of which nothing, or not enough, could be decided
     unjudged_allowed: tuple[str, ...] = field(default=())
     withheld: tuple[str, ...] = ()  # why families are open although something of them was decided
+    baseline: BaselineState | None = None
 
     @property
     def results(self) -> tuple[RuleResult, ...]:
@@ -231,16 +266,19 @@ def exit_code(
     requested: Sequence[str],
     allowed_unjudged: Sequence[str] = (),
     withheld: Sequence[str] = (),
+    stale: bool = False,
 ) -> ExitCode:
     """The exit code of a run whose target could be judged.
 
     `families_of` maps rule id -> family, `musts` are the ids of level MUST, `requested` the families whose rules
     were selected. A family needs at least one MUST that passed or failed; otherwise the run is incomplete. A family in
-    `withheld` counts as unjudged whatever its rules say.
+    `withheld` counts as unjudged whatever its rules say. Failures a baseline knows do not count; a baseline with a
+    `stale` entry fails the run.
     """
     if any(result.status is Status.ERROR for result in results):
         return ExitCode.SUITE
-    if any(v.status is Status.FAIL for result in results if result.rule in musts for v in result.verdicts):
+    failed = (v for r in results if r.rule in musts for v in r.verdicts if v.status is Status.FAIL and v.known is None)
+    if stale or any(failed):
         return ExitCode.RED
     left = unjudged_families(results, families_of=families_of, musts=musts, requested=requested, withheld=withheld)
     return ExitCode.INCOMPLETE if set(left) - set(allowed_unjudged) else ExitCode.GREEN

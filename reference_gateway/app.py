@@ -14,6 +14,7 @@ from starlette.routing import Route
 from .asgi import RequestGuard
 from .channels import ChannelTable
 from .chat import chat
+from .clients import Clients
 from .config import GatewayConfig
 from .errors import GatewayError, error_response
 from .exchange import Gateway
@@ -23,7 +24,6 @@ from .messages.endpoint import messages
 from .metrics import Metrics
 from .models import get_model, list_models
 from .serving import entry
-from .upstream import Clients
 
 logger = logging.getLogger("reference_gateway")
 

@@ -64,9 +64,9 @@ async def chat(exchange: Exchange) -> Response:
         asked = bool(options and options.get("include_usage"))
         return event_stream(exchange, stream, _relay(exchange, stream, asked=asked), _error_event)
 
-    response = await exchange.upstream().post(CHAT_PATH, body)
+    received = await exchange.upstream().post(CHAT_PATH, body)
     try:
-        answer = quick_loads(response.content)
+        answer = quick_loads(received)
     except JSONTextError as error:
         raise UpstreamBroken("the upstream's answer is not JSON") from error
     if embedded := exchange.upstream().embedded_error(answer):
@@ -75,7 +75,7 @@ async def chat(exchange: Exchange) -> Response:
         raise UpstreamBroken("the upstream's answer is not a chat completion")
     exchange.usage = answer.get("usage")
     usage = _client_usage(exchange, exchange.usage)
-    content = response.content if usage is exchange.usage else dumps({**answer, "usage": usage})
+    content = received if usage is exchange.usage else dumps({**answer, "usage": usage})
     return Response(content, media_type="application/json")
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .channels import ChannelTable, Route
+from .clients import Clients
 from .config import GatewayConfig
 from .counts import read_counts
 from .errors import GatewayError
@@ -13,7 +14,7 @@ from .jsontext import Document, JSONTextError, parse
 from .log import log_usage
 from .metrics import Metrics
 from .seams import Mutations
-from .upstream import Clients, Upstream
+from .upstream import Upstream
 
 
 @dataclass

@@ -1,14 +1,13 @@
 """Calls to a channel's upstream. No retries: a retry is the client's to decide, and it may have cost money."""
 
 import asyncio
-import ipaddress
 from collections.abc import AsyncGenerator, Mapping, MutableMapping
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from typing import Any
-from urllib.parse import urlsplit
 
-import httpx
+import aiohttp
 
+from .clients import CALL_FAILURES, Clients, body_of
 from .config import Channel
 from .errors import GatewayError, UpstreamBroken
 from .jsontext import JSONTextError, quick_loads
@@ -23,42 +22,6 @@ SESSION_HEADERS = ("x-claude-code-session-id", "x-session-id", "x-session-affini
 _ANTHROPIC_HEADERS = ("anthropic-version", "anthropic-beta")
 _LINGER_S = 0.5
 """How long the end of a stream may come after its ``[DONE]`` for the connection to be used again."""
-
-_IDLE_S = 2.0
-"""Below the 5 s after which common servers close an idle connection, so that no request meets a closed one."""
-
-
-def is_loopback(url: str) -> bool:
-    """Whether the address is this machine, where a proxy from the environment has no business."""
-    host = urlsplit(url).hostname or ""
-    with suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return host == "localhost"
-
-
-class Clients:
-    """The app's shared HTTP clients: one for loopback, one that follows the environment's proxies."""
-
-    def __init__(self, channels: tuple[Channel, ...]) -> None:
-        limits = httpx.Limits(max_connections=None, max_keepalive_connections=64, keepalive_expiry=_IDLE_S)
-        self._clients: dict[bool, httpx.AsyncClient] = {
-            loopback: httpx.AsyncClient(
-                trust_env=not loopback,
-                limits=limits,
-                # Loading the system's certificates takes longer than starting the app; plain HTTP needs none.
-                verify=any(channel.url.startswith("https:") for channel in channels),
-            )
-            for loopback in {is_loopback(channel.url) for channel in channels}
-        }
-
-    def of(self, channel: Channel) -> httpx.AsyncClient:
-        """The client for a channel."""
-        return self._clients[is_loopback(channel.url)]
-
-    async def aclose(self) -> None:
-        """Close all connections."""
-        for client in self._clients.values():
-            await client.aclose()
 
 
 def request_headers(channel: Channel, received: Mapping[str, str]) -> dict[str, str]:
@@ -87,27 +50,28 @@ class Upstream:
         mutations: Mutations,
         shared: MutableMapping[str, Any],
     ) -> None:
-        self._client = clients.of(channel)
+        self._session = clients.session
+        self._proxy = clients.proxy_of(channel)
         self._channel = channel
         self._mutations = mutations
         self._shared = shared
         self._headers = request_headers(channel, received)
 
-    async def post(self, path: str, body: bytes) -> httpx.Response:
-        """A whole answer of status 2xx.
+    async def post(self, path: str, body: bytes) -> bytes:
+        """The body of a whole answer of status 2xx.
 
         Raises:
             GatewayError: 502 unreachable or broken off, 504 timed out, else the upstream's own error status.
         """
         response = await self._send(path, body)
         try:
-            await response.aread()
-        except httpx.HTTPError as error:
+            answer = await response.read()
+        except CALL_FAILURES as error:
             raise self.transport_error(error) from error
         finally:
-            await response.aclose()
-        self._check(response)
-        return response
+            response.close()
+        self._check(response, answer)
+        return answer
 
     async def stream(self, path: str, body: bytes) -> "UpstreamStream":
         """An event stream, positioned at its first event.
@@ -119,53 +83,59 @@ class Upstream:
         response = await self._send(path, body)
         opened = False
         try:
-            if not response.is_success:
-                await response.aread()
-                self._check(response)
+            if not 200 <= response.status < 300:
+                self._check(response, await response.read())
             if "text/event-stream" not in response.headers.get("content-type", ""):
-                await response.aread()
-                raise self._error_in(response.content) or UpstreamBroken("the upstream did not stream its answer")
+                answer = await response.read()
+                raise self._error_in(answer) or UpstreamBroken("the upstream did not stream its answer")
             stream = UpstreamStream(response, self)
             await stream.open()
             opened = True
             return stream
-        except httpx.HTTPError as error:
+        except CALL_FAILURES as error:
             raise self.transport_error(error) from error
         finally:
             if not opened:
-                await response.aclose()
+                response.close()
 
-    async def _send(self, path: str, body: bytes) -> httpx.Response:
-        channel = self._channel
-        timeout = httpx.Timeout(channel.read_timeout_s, connect=channel.connect_timeout_s, pool=None)
-        request = self._client.build_request(
-            "POST", channel.root + path, content=body, headers=self._headers, timeout=timeout
-        )
+    async def _send(self, path: str, body: bytes) -> aiohttp.ClientResponse:
         async with self._mutations.calling(self._shared):
             try:
-                response = await self._client.send(request, stream=True)
+                response = await self._request(path, body)
                 for _ in range(self._mutations.tries() - 1):
-                    if response.status_code != 429 and response.status_code < 500:
+                    if response.status != 429 and response.status < 500:
                         break
-                    await response.aclose()
-                    response = await self._client.send(request, stream=True)
+                    response.close()
+                    response = await self._request(path, body)
                 return response
-            except httpx.HTTPError as error:
+            except CALL_FAILURES as error:
                 raise self.transport_error(error) from error
 
-    def transport_error(self, error: httpx.HTTPError) -> GatewayError:
+    async def _request(self, path: str, body: bytes) -> aiohttp.ClientResponse:
+        channel = self._channel
+        waits = aiohttp.ClientTimeout(sock_connect=channel.connect_timeout_s, sock_read=channel.read_timeout_s)
+        return await self._session.post(
+            channel.root + path,
+            data=body_of(body),
+            headers=self._headers,
+            timeout=waits,
+            proxy=self._proxy,
+            allow_redirects=False,
+        )
+
+    def transport_error(self, error: Exception) -> GatewayError:
         """What a failed call means to the client."""
         channel = self._channel.name
-        if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+        if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
             return GatewayError(502, f"the upstream of channel {channel!r} cannot be reached; is it running?")
-        if isinstance(error, httpx.TimeoutException):
+        if isinstance(error, TimeoutError):
             seconds = f"{self._channel.read_timeout_s:g} s"
             return GatewayError(504, f"the upstream of channel {channel!r} was silent for {seconds}")
         return UpstreamBroken(f"the upstream of channel {channel!r} broke off the connection")
 
-    def _check(self, response: httpx.Response) -> None:
-        status = response.status_code
-        if response.is_success:
+    def _check(self, response: aiohttp.ClientResponse, body: bytes) -> None:
+        status = response.status
+        if 200 <= status < 300:
             return
         if status < 400:
             message = f"the upstream of channel {self._channel.name!r} answered {status}; check the channel's url"
@@ -176,7 +146,7 @@ class Upstream:
             message = f"the upstream of channel {self._channel.name!r} refused the channel's key; check its key setting"
             raise GatewayError(status, message, headers=headers)
         try:
-            answer = quick_loads(response.content)
+            answer = quick_loads(body)
         except JSONTextError:
             answer = None
         said = error_message(answer) or f"the upstream of channel {self._channel.name!r} answered {status}"
@@ -234,10 +204,10 @@ def error_message(answer: Any) -> str | None:
 class UpstreamStream:
     """An open event stream. Close it on every path; closing tells the upstream to stop generating."""
 
-    def __init__(self, response: httpx.Response, upstream: Upstream) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, upstream: Upstream) -> None:
         self.response = response
         self._upstream = upstream
-        self._raw = response.aiter_raw()
+        self._raw = response.content.iter_any()
         self._reader = SSEReader()
         self._first: tuple[bytes, list[str]] | None = None
         self._done = False
@@ -278,7 +248,7 @@ class UpstreamStream:
         try:
             async for chunk in self._raw:
                 yield chunk, self._reader.feed(chunk)
-        except httpx.HTTPError as error:
+        except CALL_FAILURES as error:
             raise self._upstream.transport_error(error) from error
 
     async def chunks(self) -> AsyncGenerator[list[tuple[str, dict[str, Any]]]]:
@@ -325,8 +295,8 @@ class UpstreamStream:
                 async with asyncio.timeout(_LINGER_S):
                     async for _ in self._raw:
                         pass
-        except (TimeoutError, httpx.HTTPError):
+        except CALL_FAILURES:
             # The answer was complete; only the connection is not worth keeping.
             pass
         finally:
-            await self.response.aclose()
+            self.response.close()

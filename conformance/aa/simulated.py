@@ -116,6 +116,7 @@ class SimulatedLab:
     """Makes conversations of token ids (a `Lab`)."""
 
     sees_upstream = False
+    sends_attribution = True
 
     def __init__(self, server: Server, run: str, base_bytes: int, shape: Shape, disturb: Disturb | None = None) -> None:
         self.server = server

@@ -60,6 +60,7 @@ class UsageThresholds:
     dialect_upstream_slack_tokens: int
     dialect_upstream_slack_share: float
     moved_tokens: int
+    compaction_share: float
 
     def total_slack(self, prompt: int) -> float:
         """Tokens by which two totals of one request may differ."""

@@ -8,6 +8,7 @@ from conformance.diagnosis.divergence import text_change
 from conformance.diagnosis.explain import explain
 from conformance.diagnosis.prompt import UpstreamPrompt, parse_prompt
 from conformance.judgements.identical import CACHE_FIELDS
+from conformance.judgements.requests_table import turns_table
 from conformance.judgements.verdict import Judging, evidence, upstream_prompts
 from conformance.masks import mask
 from conformance.observe.observed import Observed
@@ -27,6 +28,7 @@ def nothing_varying_is_added(observed: Observed) -> Verdict:
     groups = [turns, list(observed.identical)]
     prompts = [upstream_prompts(group) for group in groups]
     n = sum(map(len, prompts))
+    judging.rests_on(turns_table(turns))
     if any(len(group) < 2 for group in prompts):
         return judging.undecided(f"only {n} of {sum(map(len, groups))} requests reached the recorder", n)
     seen: dict[str, tuple[str, Exchange, UpstreamPrompt]] = {}

@@ -9,6 +9,7 @@ from conformance.diagnosis.divergence import ATTRIBUTION, first_difference, text
 from conformance.diagnosis.explain import survival
 from conformance.diagnosis.items import Request
 from conformance.diagnosis.prompt import UpstreamPrompt, parse_prompt
+from conformance.judgements.requests_table import probes_table
 from conformance.judgements.translated import finding, gone, got, speaks_messages, unseen
 from conformance.judgements.verdict import Judging
 from conformance.observe.observed import Observed
@@ -122,7 +123,9 @@ def only_that_is_removed(observed: Observed) -> Verdict:
     if away:
         return judging.undecided(f"the text around the quotation in {away[0]} does not arrive either (see CON-01)", 1)
     n = 1
-    for form in observed.translation.forms if observed.entry is Entry.MESSAGES else ():
+    forms = observed.translation.forms if observed.entry is Entry.MESSAGES else ()
+    judging.rests_on(probes_table([*probes, *(form.first for form in forms)]))
+    for form in forms:
         n += 1
         if form.first.got is None or speaks_messages(form.first.got) or _carries(form.first, form.kept):
             continue

@@ -9,7 +9,7 @@ from conformance.errors import SendingStopped
 from conformance.judgements.verdict import Judging, evidence, upstream_prompts
 from conformance.masks import mask
 from conformance.observe.observed import Observed
-from conformance.verdicts import Change, Status, Table, Vantage, Verdict
+from conformance.verdicts import Cell, Change, Status, Table, Vantage, Verdict
 from conformance.wire.exchange import Exchange
 
 _SAYS = {
@@ -37,17 +37,24 @@ def everything_arrives(observed: Observed) -> Verdict:
         return judging.undecided("no turn reached the recorder", len(turns))
     prompts += upstream_prompts(_streamed(observed))
     found: dict[tuple[str, str, str], tuple[ContentDifference, int]] = {}
+    compared: list[tuple[Cell, ...]] = []
     texts = tools = 0
     for i, (exchange, prompt) in enumerate(prompts):
         client = parse_prompt(observed.entry.path, exchange.request, join=False)
         assert client is not None, "the suite's own request has no messages"
         texts, tools = texts + len(client.parts), tools + len(client.tools)
+        compared.append(
+            (_place(exchange, i), len(client.parts), len(client.tools), len(prompt.parts), len(prompt.tools))
+        )
         for difference in content_differences(client, prompt):
             key = (difference.code, difference.where, difference.text[:80])
             found.setdefault(key, (difference, i))
     if not found:
+        columns = ("request", "texts sent", "tools sent", "texts upstream", "tools upstream")
         return judging.passes(
-            f"{texts} texts and {tools} tool definitions of {len(prompts)} requests arrive", len(prompts)
+            f"{texts} texts and {tools} tool definitions of {len(prompts)} requests arrive",
+            len(prompts),
+            tables=(Table("what arrives", columns, tuple(compared)),),
         )
     first, at = next(iter(found.values()))
     rows = tuple(

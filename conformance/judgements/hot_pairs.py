@@ -6,7 +6,13 @@ from dataclasses import replace
 
 from conformance.evidence.hotpair import Arm, Count, Loss, count_again, count_fresh, count_new
 from conformance.evidence.qualify import NEVER_HIT, CacheState, is_hit
-from conformance.judgements.verdict import NOT_TOLD_APART, Judging, cache_evidence_missing, confirming
+from conformance.judgements.verdict import (
+    NOT_TOLD_APART,
+    Judging,
+    cache_evidence_missing,
+    confirming,
+    no_attribution,
+)
 from conformance.observe.observations import Arms, ToolArms
 from conformance.observe.observed import Observed
 from conformance.verdicts import Status, Table, Vantage, Verdict
@@ -61,6 +67,8 @@ def prefix_kept(observed: Observed) -> Verdict:
 def attribution_kept_out(observed: Observed) -> Verdict:
     """PFX-02 by cached counts: the session with the block keeps its prefix as well as the one without."""
     judging = Judging("PFX-02", observed.entry, Vantage.CLIENT)
+    if missing := no_attribution(observed, judging):
+        return missing
     if missing := _pairs_missing(observed, judging):
         return missing
     arms = observed.arms

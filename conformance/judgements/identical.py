@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from conformance.diagnosis.divergence import text_change
 from conformance.diagnosis.literal import difference, loads_or_none
 from conformance.diagnosis.prompt import parse_prompt
 from conformance.judgements.verdict import Judging, evidence
 from conformance.observe.observed import Observed
 from conformance.observe.records import own_record
-from conformance.verdicts import Change, Status, Vantage, Verdict
+from conformance.verdicts import Change, Status, Table, Vantage, Verdict
 from conformance.wire.exchange import UpstreamRecord
 
 CACHE_FIELDS = ("cache_salt", "prompt_cache_key", "mm_processor_kwargs")
@@ -29,8 +31,10 @@ def identical_requests_give_identical_bodies(observed: Observed) -> Verdict:
             f"only {len(bodies)} of {len(exchanges)} identical requests reached the recorder (a response cache?)",
             len(exchanges),
         )
+    rows = tuple((i, len(body), hashlib.sha256(body).hexdigest()[:8]) for i, body in enumerate(bodies, 1))
+    table = Table("upstream bodies", ("request", "bytes", "digest"), rows)
     if len(set(bodies)) == 1:
-        return judging.passes(f"{len(bodies)} identical requests, one upstream body", len(bodies))
+        return judging.passes(f"{len(bodies)} identical requests, one upstream body", len(bodies), tables=(table,))
     at = next(i for i in range(1, len(bodies)) if bodies[i] != bodies[0])
     change, where, cost = _body_change(records[0], records[at], observed)
     return judging.says(
@@ -38,6 +42,7 @@ def identical_requests_give_identical_bodies(observed: Observed) -> Verdict:
         f"{len(bodies)} identical requests were sent upstream as {len(set(bodies))} different bodies{where}",
         len(bodies),
         code="bodies-vary",
+        tables=(table,),
         change=change,
         excerpts=(evidence(f"identical request {at + 1}", exchanges[at], observed),),
         cost=cost,

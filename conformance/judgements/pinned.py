@@ -258,6 +258,7 @@ def counts_move_with_the_prompt(observed: Observed) -> Verdict:
     return judging.passes(
         f"{len(repeats)} exact repeats report {len(counts)} different counts, {min(counts):,} to {max(counts):,}",
         len(repeats),
+        tables=tables,
     )
 
 
@@ -284,9 +285,12 @@ def no_more_cached_than_sent(observed: Observed) -> Verdict:
         )
     if missing := cache_evidence_missing(observed, judging):
         return missing
-    warmest = max(cached / prompt for _, prompt, cached in counted if prompt)
+    ratios = sorted(((cached / prompt, prompt, cached) for _, prompt, cached in counted if prompt), reverse=True)
+    table = Table("the warmest answers", ("prompt", "cached"), tuple(row[1:] for row in ratios[:12]))
     return judging.passes(
-        f"at most {warmest:.1%} of a prompt is reported as cached, over {len(counted)} answers", len(counted)
+        f"at most {ratios[0][0]:.1%} of a prompt is reported as cached, over {len(counted)} answers",
+        len(counted),
+        tables=(table,),
     )
 
 

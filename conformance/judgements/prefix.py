@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from itertools import pairwise
 
@@ -11,7 +12,7 @@ from conformance.diagnosis.prompt import Dialect, UpstreamPrompt
 from conformance.errors import SendingStopped
 from conformance.evidence.conversation import Sent
 from conformance.evidence.hotpair import Arm
-from conformance.judgements.verdict import Judging, evidence, upstream_prompts
+from conformance.judgements.verdict import Judging, evidence, no_attribution, upstream_prompts
 from conformance.observe.observed import Observed
 from conformance.report.wording import change_line
 from conformance.verdicts import Change, Status, Table, Vantage, Verdict
@@ -98,6 +99,8 @@ def _streamed_twice(observed: Observed) -> list[Exchange]:
 def attribution_kept_out(observed: Observed) -> Verdict:
     """PFX-02 by upstream bytes: the block is in no prompt, or at least does not vary."""
     judging = Judging("PFX-02", observed.entry, Vantage.UPSTREAM)
+    if missing := no_attribution(observed, judging):
+        return missing
     arm = observed.arms.pinned
     prompts = upstream_prompts(_exchanges(arm.new_turns))
     n = len(prompts)
@@ -126,7 +129,9 @@ def attribution_kept_out(observed: Observed) -> Verdict:
             return judging.undecided("no system text reached the upstream at all (see CON-01)", n)
         return judging.passes(f"the block is in none of {n} upstream prompts", n, tables=(arm.table(),))
     if len(set(blocks)) == 1:
-        return judging.passes(f"the block reaches the upstream, but the same in all {n} turns", n)
+        return judging.passes(
+            f"the block reaches the upstream, but the same in all {n} turns", n, tables=(arm.table(),)
+        )
     at = next(i for i in range(n - 1) if blocks[i] != blocks[i + 1])
     explained = explain(prompts[at], prompts[at + 1], observed.own_text, observed.lab.tokens_per_byte)
     seen = sum(block is not None for block in blocks)
@@ -217,7 +222,14 @@ def tools_keep_their_order(observed: Observed) -> Verdict:
             )
     if n < 4:
         return judging.undecided(f"only {n} requests with tools reached the recorder", n)
-    return judging.passes(f"tools and their keys arrive in one order in all {n} requests", n)
+    rows = tuple((_place(e, i), len(p.tools), _digest(repr(p.tools).encode())) for i, (e, p) in enumerate(prompts))
+    table = Table("tool sections as they arrive", ("request", "tools", "digest"), rows)
+    return judging.passes(f"tools and their keys arrive in one order in all {n} requests", n, tables=(table,))
+
+
+def _digest(data: bytes) -> str:
+    """Eight hex digits by which a reader sees that two texts are the same."""
+    return hashlib.sha256(data).hexdigest()[:8]
 
 
 def _place(exchange: Exchange, i: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from conformance.judgements.requests_table import scripted_table
 from conformance.judgements.verdict import Judging
 from conformance.observe.observed import Observed
 from conformance.observe.scripted import Played
@@ -13,6 +14,7 @@ from conformance.verdicts import Verdict
 def unplayed(judging: Judging, played: Iterable[Played]) -> Verdict | None:
     """A verdict when no script reached its request, else None."""
     found = list(played)
+    judging.rests_on(scripted_table(found))
     if any(p.reached for p in found):
         return None
     if not found:

@@ -7,7 +7,7 @@ USE-01's or USE-05's to tell, and the other rules leave them out.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -46,6 +46,7 @@ Check = Callable[["Answer"], Wrong | None]
 
 _COLUMNS = ("case", "form", "the upstream reports", "an honest answer", "the client got")
 _SHOWN = 120
+_MOST_ROWS = 12
 _MESSAGES_FIELDS = ("input", "read", "created", "output")
 _CHAT_FIELDS = ("prompt", "cached", "completion", "reasoning", "total")
 
@@ -270,7 +271,7 @@ def _judge(
     answers = [Answer(observed.entry, case, p, scripted.usage(_control(case))) for case, p in played if p.reached]
     problems = [(answer, wrong) for answer in answers if (wrong := _problem(answer, check)) is not None]
     problems.sort(key=lambda found: bool(found[1].code))  # what the rule is about goes first
-    table = Table("scripted upstream usages", _COLUMNS, tuple(_row(a) for a, _ in problems[:12]))
+    table = Table("scripted upstream usages", _COLUMNS, tuple(_row(a) for a, _ in problems[:_MOST_ROWS]))
     n = len(answers)
     if problems:
         answer, wrong = problems[0]
@@ -287,7 +288,8 @@ def _judge(
         return judging.undecided(f"none of {n} scripted answers arrived: {answers[0].played.exchange.error}", n)
     if gate and not any(answer.right_in_control(name) for answer in told for name in gate):
         return judging.undecided("the sane usage is misreported already: see USE-01 and USE-05", n)
-    return judging.passes(f"{passed} ({len(told)} scripted usages)", n)
+    shown = replace(table, rows=tuple(_row(a) for a in told[:_MOST_ROWS]))
+    return judging.passes(f"{passed} ({len(told)} scripted usages)", n, tables=(shown,))
 
 
 def _problem(answer: Answer, check: Check) -> Wrong | None:

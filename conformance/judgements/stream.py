@@ -8,9 +8,11 @@ from itertools import pairwise
 from typing import Any
 
 from conformance.diagnosis.prompt import Dialect, parse_prompt
+from conformance.judgements.requests_table import exchanges_table
 from conformance.judgements.verdict import Judging, evidence
 from conformance.observe.observations import Streams
 from conformance.observe.observed import Observed
+from conformance.observe.owed_usage import OWED, owes_usage
 from conformance.observe.records import own_record
 from conformance.verdicts import Status, Table, Vantage, Verdict
 from conformance.wire.answers import object_of
@@ -67,7 +69,9 @@ def valid_event_sequence(observed: Observed) -> Verdict:
         )
     strangers = sum(_type(e) not in _TYPES and not isinstance(e.data, Mapping) for e in raw.events)
     note = f" ({strangers} that are none of Anthropic's, such as [DONE], which it passes over)" if strangers else ""
-    return judging.passes(f"{len(raw.events)} events in order{note}; the SDK accumulates what they carry", 2)
+    return judging.passes(
+        f"{len(raw.events)} events in order{note}; the SDK accumulates what they carry", 2, tables=(order,)
+    )
 
 
 def _upstream_trouble(judging: Judging, streams: Streams) -> Verdict | None:
@@ -241,6 +245,10 @@ def last_delta_tells_all(observed: Observed) -> Verdict:
     total, truth = sum(_count(final.get(f)) for f in _PROMPT_FIELDS), plain.usage.prompt
     if truth is None:
         return judging.undecided("the plain answer reports no prompt tokens", 2, tables=(table,))
+    if not total and owes_usage(raw):
+        return judging.withholds(
+            f"the stream ends without prompt tokens: {OWED}", 2, code="upstream-owes", tables=(table,)
+        )
     if abs(total - truth) > rules.total_slack(truth):
         told = f"with {total:,}" if any(final.get(f) is not None for f in _PROMPT_FIELDS) else "without any"
         return judging.says(
@@ -270,6 +278,9 @@ def asks_upstream_for_usage(observed: Observed) -> Verdict:
     """STR-04: upstream streams ask for usage; a chat client who did not ask is not sent the extra chunk."""
     judging = Judging("STR-04", observed.entry, Vantage.UPSTREAM)
     streams = observed.streams
+    asked = [("a stream", streams.raw)]
+    unasked = [("a stream, usage not asked for", streams.unasked)] if streams.unasked is not None else []
+    judging.rests_on(exchanges_table([*asked, *unasked]))
     record = own_record(streams.raw)
     if record is None:
         return judging.undecided("the stream did not reach the recorder", 1)

@@ -8,6 +8,7 @@ from conformance.diagnosis.divergence import text_change
 from conformance.diagnosis.items import Item, Request
 from conformance.diagnosis.literal import loads_or_none, value_difference
 from conformance.diagnosis.prompt import Dialect
+from conformance.judgements.requests_table import probes_table
 from conformance.judgements.verdict import Judging, evidence
 from conformance.masks import mask
 from conformance.observe.observed import Observed
@@ -22,6 +23,7 @@ SHOWN = 120
 def unseen(judging: Judging, *probes: Translated) -> Verdict | None:
     """Why a rule cannot be judged by these probes, as a verdict; None when all of them reached the recorder."""
     n = len(probes)
+    judging.rests_on(probes_table(probes))
     for probe in probes:
         if probe.refused:
             return judging.undecided(f"the gateway refuses such a request: {probe.exchange.error}", n)

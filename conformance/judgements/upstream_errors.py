@@ -154,6 +154,7 @@ def trouble_stays_ones_own(observed: Observed) -> Verdict:
         return judging.undecided(
             "a request beside a hung call was not answered at all", n, tables=(_beside_table(beside),)
         )
+    judging.rests_on(_beside_table(beside))
     return _after_failure(observed, judging, trouble, n)
 
 

@@ -8,6 +8,7 @@ from conformance.evidence.conversation import Sent
 from conformance.judgements.verdict import Judging, evidence, usage_upstream
 from conformance.observe.observations import DialectPair
 from conformance.observe.observed import Observed
+from conformance.observe.owed_usage import OWED, owes_usage
 from conformance.observe.records import matching_records, own_record
 from conformance.verdicts import Cell, Entry, Status, Table, Vantage, Verdict
 from conformance.wire.exchange import Exchange, Usage
@@ -24,6 +25,7 @@ def adds_up_to_upstream(observed: Observed) -> Verdict:
     """
     judging = Judging("USE-01", observed.entry, Vantage.UPSTREAM)
     _ = observed.arms, observed.streams
+    right: list[tuple[Cell, ...]] = []
     rows: list[tuple[Cell, ...]] = []
     wrong: list[Exchange] = []
     judged = 0
@@ -33,18 +35,24 @@ def adds_up_to_upstream(observed: Observed) -> Verdict:
             continue
         judged += 1
         usage = exchange.usage
-        if not any(_explains(truth, usage) for truth in truths):
+        raw = usage.raw
+        right_of = next((truth for truth in truths if _explains(truth, usage)), None)
+        truth = right_of or truths[-1]
+        row = ("stream" if exchange.streamed else "plain", truth.prompt, truth.cached, usage.prompt,
+               raw.get("input_tokens"), usage.cached, usage.created)  # fmt: skip
+        if right_of is not None:
+            right.append(row)
+        else:
             wrong.append(exchange)
-            truth, raw = truths[-1], usage.raw
-            rows.append(
-                ("stream" if exchange.streamed else "plain", truth.prompt, truth.cached, usage.prompt,
-                 raw.get("input_tokens"), usage.cached, usage.created)
-            )  # fmt: skip
+            rows.append(row)
     if judged < 4:
         return judging.undecided(f"only {judged} answers whose upstream usage the recorder saw", judged)
-    if not wrong:
-        return judging.passes(f"the parts add up to the upstream's prompt in all {judged} answers", judged)
     columns = ("form", "upstream prompt", "upstream cached", "reported sum", "input", "cache read", "cache creation")
+    if not wrong:
+        table = Table("every answer", columns, tuple(right))
+        return judging.passes(
+            f"the parts add up to the upstream's prompt in all {judged} answers", judged, tables=(table,)
+        )
     first = rows[0]
     if not any(e.usage.raw for e in wrong):
         code, says = (
@@ -115,7 +123,9 @@ def same_total_cold_and_warm(observed: Observed) -> Verdict:
     moved = sum(_cached(b) - _cached(a) >= rules.moved_tokens for a, b in known)
     if not moved:
         return judging.undecided("no repeat was warmer than its first send", n, tables=(table,))
-    return judging.passes(f"{len(known)} requests sent twice keep their total; {moved} were warm the second time", n)
+    return judging.passes(
+        f"{len(known)} requests sent twice keep their total; {moved} were warm the second time", n, tables=(table,)
+    )
 
 
 def cached_moves_total(pairs: Sequence[tuple[Sent, Sent]]) -> str | None:
@@ -180,6 +190,9 @@ def forms_agree(observed: Observed) -> Verdict:
         usage = exchange.usage
         if not exchange.ok:
             continue
+        if not usage.prompt and owes_usage(exchange):
+            why = f"the same request counts {plain.prompt:,} prompt tokens plain and none streamed ({name}): {OWED}"
+            return judging.withholds(why, n, code="upstream-owes", tables=(table,))
         if usage.prompt is None or abs(usage.prompt - plain.prompt) > rules.total_slack(plain.prompt):
             streamed = "none" if usage.prompt is None else f"{usage.prompt:,}"
             return judging.says(
@@ -264,7 +277,9 @@ def chat_parts_agree(observed: Observed) -> Verdict:
     """USE-05 from the client's side: total = prompt + completion, and cached tokens are a subset of the prompt."""
     judging = Judging("USE-05", observed.entry, Vantage.CLIENT)
     _ = observed.qualification, observed.streams
+    columns = ("prompt", "cached", "completion", "total")
     rows: list[tuple[Cell, ...]] = []
+    right: list[tuple[Cell, ...]] = []
     wrong: list[Exchange] = []
     judged = 0
     for exchange in observed.exchanges:
@@ -272,20 +287,24 @@ def chat_parts_agree(observed: Observed) -> Verdict:
         if not exchange.ok or usage.prompt is None or usage.output is None or not isinstance(total, int):
             continue
         judged += 1
-        if total != usage.prompt + usage.output:
+        row = (usage.prompt, usage.cached, usage.output, total)
+        if total == usage.prompt + usage.output:
+            right.append(row)
+        else:
             wrong.append(exchange)
-            rows.append((usage.prompt, usage.cached, usage.output, total))
+            rows.append(row)
     if judged < 4:
         return judging.undecided(f"only {judged} answers report prompt, completion and total tokens", judged)
     if not wrong:
-        return judging.passes(f"the total is prompt + completion in all {judged} answers", judged)
+        table = Table(f"the first of {judged} answers", columns, tuple(right[:12]))
+        return judging.passes(f"the total is prompt + completion in all {judged} answers", judged, tables=(table,))
     prompt, _, output, total = rows[0]
     return judging.says(
         Status.FAIL,
         f"{len(wrong)} of {judged} answers do not add up: {prompt} + {output} is reported as {total} in all",
         judged,
         code="total-wrong",
-        tables=(Table("answers that do not add up", ("prompt", "cached", "completion", "total"), tuple(rows[:12])),),
+        tables=(Table("answers that do not add up", columns, tuple(rows[:12])),),
         excerpts=(evidence("first such answer", wrong[0], observed),),
     )
 

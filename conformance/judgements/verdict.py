@@ -25,6 +25,11 @@ class Judging:
         self.rule = rule
         self.entry = entry
         self.vantage = vantage
+        self._rests_on: tuple[Table, ...] = ()
+
+    def rests_on(self, table: Table) -> None:
+        """Show `table` with any verdict that comes without a table of its own."""
+        self._rests_on = (table,)
 
     def says(
         self,
@@ -41,7 +46,8 @@ class Judging:
     ) -> Verdict:
         return Verdict(
             rule=self.rule, entry=self.entry, status=status, reason=reason, vantage=self.vantage, n=n, code=code,
-            tables=tuple(tables), ruled_out=tuple(ruled_out), change=change, excerpts=tuple(excerpts), cost=cost,
+            tables=tuple(tables) or self._rests_on, ruled_out=tuple(ruled_out), change=change,
+            excerpts=tuple(excerpts), cost=cost,
         )  # fmt: skip
 
     def passes(self, reason: str, n: int, *, tables: Sequence[Table] = ()) -> Verdict:
@@ -95,6 +101,13 @@ def cache_evidence_missing(observed: Observed, judging: Judging) -> Verdict | No
             f"{state}{forms}: prefix verdicts from the client's side are withheld", n, tables=tables
         )
     return None
+
+
+def no_attribution(observed: Observed, judging: Judging) -> Verdict | None:
+    """*Not applicable* where the client whose sessions are played sends no attribution block; else None."""
+    if observed.lab.sends_attribution:
+        return None
+    return judging.says(Status.NOT_APPLICABLE, f"{observed.lab.client.name} sends no attribution block", 0)
 
 
 def cached_not_reported(observed: Observed) -> str:

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from conformance.diagnosis.divergence import prefix_change
 from conformance.evidence.hotpair import Arm
+from conformance.judgements.requests_table import turns_table
 from conformance.judgements.translated import finding, got, unseen
 from conformance.judgements.verdict import Judging, cache_evidence_missing, confirming, upstream_prompts
 from conformance.observe.observed import Observed
@@ -166,6 +167,7 @@ def the_session_is_recognisable(observed: Observed) -> Verdict:
     turns = [s.exchange for s in arm.new_turns if s.exchange is not None and own_record(s.exchange) is not None]
     keys = [_keys(exchange) for exchange in turns]
     n = len(turns)
+    judging.rests_on(turns_table(turns))
     if sum(bool(found) for found in keys) < 3:
         return judging.says(
             Status.NOT_APPLICABLE,

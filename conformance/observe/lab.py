@@ -10,7 +10,7 @@ from conformance.errors import SendingStopped, VantageMissing
 from conformance.evidence.conversation import NO_EXTRA, Extra, Sent
 from conformance.observe.plan import BYTES_PER_TOKEN
 from conformance.observe.records import own_record
-from conformance.sessions import ChatCodingSession, ClaudeCodeSession, Session
+from conformance.sessions import CLAUDE_CODE, CLIENTS, ChatCodingSession, ClaudeCodeSession, Client, Session
 from conformance.verdicts import Entry
 from conformance.wire.client import Wire
 from conformance.wire.exchange import Exchange
@@ -74,6 +74,7 @@ class WireConversation:
 class WireLab:
     """Makes conversations for one entry and sends them (a `Lab` of conformance.evidence).
 
+    The sessions are shaped like `client`'s, a name in `conformance.sessions.CLIENTS` that speaks the entry's dialect.
     `tokens_per_byte` starts as an estimate and is set to the measured rate after qualification.
     `prompt_token_cap` ends sending: SendingStopped. `needs` says what is missing where no real engine answers: then
     nothing is sent, and whoever tries gets VantageMissing.
@@ -86,6 +87,7 @@ class WireLab:
         wire: Wire,
         salts: Salts,
         seed: int,
+        client: str,
         base_bytes: int,
         shape: Literal["scaled", "full"],
         sees_upstream: bool,
@@ -96,6 +98,7 @@ class WireLab:
         self.wire = wire
         self.salts = salts
         self.seed = seed
+        self.client = CLIENTS[client]
         self.base_bytes = base_bytes
         self.shape = shape
         self.sees_upstream = sees_upstream
@@ -104,6 +107,11 @@ class WireLab:
         self.tokens_per_byte = 1 / BYTES_PER_TOKEN
         self.conversations: list[WireConversation] = []
         self.exchanges: list[Exchange] = []
+
+    @property
+    def sends_attribution(self) -> bool:
+        """True when the entry's client puts an attribution block at the head of its system prompt."""
+        return self.client.profile.attribution is not None
 
     def conversation(
         self, *, attribution: bool = False, extra: Extra = NO_EXTRA, scale: float = 1.0, tools: bool = True
@@ -118,15 +126,22 @@ class WireLab:
         return conversation
 
     def session(
-        self, *, attribution: bool = False, extra: Extra = NO_EXTRA, scale: float = 1.0, tools: bool = True
-    ) -> Session:
-        """A client session under a fresh salt: Claude Code on /v1/messages, opencode on /v1/chat/completions."""
-        natural = self._build(attribution, scale, tools, None)
-        return (
-            natural if not (extra.system or extra.tools) else self._build(attribution, scale, tools, (natural, extra))
-        )
+        self, *, attribution: bool = False, extra: Extra = NO_EXTRA, scale: float = 1.0, tools: bool = True,
+        compacts: bool = False,
+    ) -> Session:  # fmt: skip
+        """A session of the client under a fresh salt, its attribution block only where `attribution` asks for it.
 
-    def _build(self, attribution: bool, scale: float, tools: bool, longer: tuple[Session, Extra] | None) -> Session:
+        `compacts` asks for a client whose compaction was recorded: the default one where this one's was not.
+        """
+        client = self.client if not compacts or self.client.profile.compaction else CLIENTS[CLAUDE_CODE]
+        natural = self._build(client, attribution, scale, tools, None)
+        if not (extra.system or extra.tools):
+            return natural
+        return self._build(client, attribution, scale, tools, (natural, extra))
+
+    def _build(
+        self, client: Client, attribution: bool, scale: float, tools: bool, longer: tuple[Session, Extra] | None
+    ) -> Session:
         base = None if self.shape == "full" else round(self.base_bytes * scale)
         tools_bytes = system_bytes = None
         if longer is not None:
@@ -143,12 +158,12 @@ class WireLab:
         if self.entry is Entry.CHAT:
             return ChatCodingSession(
                 seed=seed, salt=salt, shape=self.shape, tools=n_tools, tools_bytes=tools_bytes,
-                system_bytes=system_bytes, base_bytes=base, kinds=kinds, model=self.wire.model,
+                system_bytes=system_bytes, base_bytes=base, kinds=kinds, model=self.wire.model, client=client.name,
             )  # fmt: skip
         return ClaudeCodeSession(
             seed=seed, salt=salt, shape=self.shape, tools=n_tools, tools_bytes=tools_bytes,
             system_bytes=system_bytes, base_bytes=base, kinds=kinds, model=self.wire.model,
-            attribution=attribution, collapse=False,
+            attribution=attribution, collapse=False, client=client.name,
         )  # fmt: skip
 
     def send(self, session: Session, *, stream: bool = False, via: Literal["sdk", "raw"] = "sdk") -> Exchange:

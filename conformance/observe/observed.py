@@ -12,12 +12,14 @@ from conformance.evidence.conversation import Extra, Sent
 from conformance.evidence.hotpair import Arm, run_arms
 from conformance.evidence.qualify import CacheState, Qualification, granularity, is_hit, qualify
 from conformance.evidence.thresholds import Thresholds
+from conformance.observe.compaction import Compaction, play_until_compaction
 from conformance.observe.counting import Counted, count_and_send
+from conformance.observe.forms import all_forms, identical_requests
 from conformance.observe.lab import WireConversation, WireLab
 from conformance.observe.novel import novel_prompts
 from conformance.observe.observations import Arms, DialectPair, Streams, ToolArms
 from conformance.observe.own_texts import OwnTexts
-from conformance.observe.plan import IDENTICAL_REQUESTS, Plan
+from conformance.observe.plan import Plan
 from conformance.observe.scripted import ScriptedUpstream
 from conformance.observe.translation_probes import TranslationProbes
 from conformance.observe.trouble import Trouble
@@ -141,7 +143,7 @@ class Observed:
         `compare` sends the arm without attribution block as often as the one with it.
         """
         plan, warm_send = self.plan, self.qualification.warm_send
-        if self.entry is Entry.CHAT:
+        if not self.lab.sends_attribution:
             plain = self._arm("plain", self.growth_for_pinned, controls=plan.controls)
             run_arms([plain], pairs=plan.pairs, warm_send=warm_send, rng=self._rng)
             return Arms(plain, None)
@@ -334,35 +336,17 @@ class Observed:
     @cached_property
     def identical(self) -> tuple[Exchange, ...]:
         """Byte-identical short requests, sent raw one after the other."""
-        session = self.lab.session()
-        body = session.body()
-        text = f"{session.salt} Answer briefly."
-        if self.entry is Entry.MESSAGES:
-            body["system"] = text
-        else:
-            body["messages"] = [{"role": "system", "content": text}, {"role": "user", "content": "What is a prefix?"}]
-        return tuple(self.lab.send_body(body, headers=session.headers()) for _ in range(IDENTICAL_REQUESTS))
+        return identical_requests(self.lab)
 
     @cached_property
     def streams(self) -> Streams:
-        session = self.lab.session(scale=self.qualification.scale)
-        session.grow(600)
-        cold = self.lab.send(session)
-        for _ in range(self.qualification.warm_send - 2):
-            self.lab.send(session)
-        plain = self.lab.send(session)
-        if self.entry is Entry.MESSAGES:
-            raw = self.lab.send(session, stream=True, via="raw")
-            again = self.lab.send(session, stream=True)
-            return Streams(cold, plain, raw, again, None, self.lab.wire.replay(raw.response_body))
-        asked = {**session.body(), "stream_options": {"include_usage": True}}
-        return Streams(
-            cold,
-            plain,
-            raw=self.lab.send_body(asked, stream=True, headers=session.headers()),
-            sdk=self.lab.send_body(asked, stream=True, via="sdk", headers=session.headers()),
-            unasked=self.lab.send(session, stream=True, via="raw"),
-        )
+        return all_forms(self.lab, scale=self.qualification.scale, warm_send=self.qualification.warm_send)
+
+    @cached_property
+    def compaction(self) -> Compaction:
+        """A session streamed through a client that compacts at a share of its window."""
+        q = self.qualification
+        return play_until_compaction(self.lab, scale=q.scale, warm_send=q.warm_send, floor=q.floor)
 
     @cached_property
     def translation(self) -> TranslationProbes:

@@ -17,6 +17,9 @@ FRAME_TOKENS = 400
 IDENTICAL_REQUESTS = 20
 """Byte-identical short requests of PFX-14."""
 
+COMPACTION_REQUESTS = 7
+"""Streamed turns of CMP-01, the request that compacts among them."""
+
 OTHER_REQUESTS = 10
 """One request in all its forms, the same text on both entries, and what is counted before it is sent."""
 
@@ -83,6 +86,7 @@ class Plan:
             _Part(2 * self.probes, self.probes * 2 * (base + 500), self.probes * (base + 500)),
             pinned,
             plain,
+            *((_Part(COMPACTION_REQUESTS, COMPACTION_REQUESTS * (base + 600), 3 * (base + 600)),) if messages else ()),
             *((_Part(IDENTICAL_REQUESTS, IDENTICAL_REQUESTS * (base / 2), base / 2),) if self.translation else ()),
             _Part(OTHER_REQUESTS, OTHER_REQUESTS * (base + 150), 2 * (base + 150)),
             *((_Part(*PROBES[entry], PROBES[entry][1] * PROBES_NEW),) if self.translation else ()),

@@ -23,6 +23,7 @@ SESSION_HEADERS = {"x-claude-code-session-id": SESSION_ID, "x-session-id": SESSI
 class Translated:
     """One request: as the client sent it, and as it reached the upstream (None: it did not)."""
 
+    name: str
     exchange: Exchange
     sent: Request
     got: Request | None
@@ -55,7 +56,7 @@ class TranslationProbes:
         self.sent: list[Translated] = []
 
     def _send(
-        self, body: Json | bytes, lab: WireLab | None = None, headers: dict[str, str] | None = None
+        self, name: str, body: Json | bytes, lab: WireLab | None = None, headers: dict[str, str] | None = None
     ) -> Translated:
         exchange = (lab or self._lab).send_body(body, headers=headers, odd=True)
         record = own_record(exchange)
@@ -63,7 +64,7 @@ class TranslationProbes:
         sent = read_request(self.entry.path, exchange.body)
         assert sent is not None, "the suite's own request has messages"
         got = read_request(record.path, record.body) if record is not None else None
-        translated = Translated(exchange, sent, got, record)
+        translated = Translated(name, exchange, sent, got, record)
         self.sent.append(translated)
         return translated
 
@@ -77,81 +78,83 @@ class TranslationProbes:
     @cached_property
     def plain(self) -> Translated:
         """The conversation: every content a list of blocks, no mark anywhere."""
-        return self._send(bodies.conversation(self.entry, self._salt))
+        return self._send("the conversation", bodies.conversation(self.entry, self._salt))
 
     @cached_property
     def again(self) -> Translated:
         """`plain` once more, byte for byte."""
         _ = self.plain
-        return self._send(bodies.conversation(self.entry, self._salt))
+        return self._send("the same, byte for byte", bodies.conversation(self.entry, self._salt))
 
     @cached_property
     def marked(self) -> Translated:
         """`plain` with cache marks and a key that is no text (/v1/messages only)."""
-        return self._send(bodies.conversation(self.entry, self._salt, marks=True))
+        return self._send("with cache marks", bodies.conversation(self.entry, self._salt, marks=True))
 
     @cached_property
     def strings(self) -> Translated:
         """`plain` with every content of one text as a string."""
-        return self._send(bodies.conversation(self.entry, self._salt, form="string"))
+        return self._send("texts as strings", bodies.conversation(self.entry, self._salt, form="string"))
 
     @cached_property
     def later(self) -> Translated:
         """`plain`, one turn on."""
-        return self._send(bodies.conversation(self.entry, self._salt, later=True))
+        return self._send("one turn later", bodies.conversation(self.entry, self._salt, later=True))
 
     @cached_property
     def noted(self) -> tuple[Translated, Translated]:
         """A conversation, and the same with system notes appended."""
         return (
-            self._send(bodies.notes(self.entry, self._salt, appended=False)),
-            self._send(bodies.notes(self.entry, self._salt, appended=True)),
+            self._send("before the notes", bodies.notes(self.entry, self._salt, appended=False)),
+            self._send("with system notes", bodies.notes(self.entry, self._salt, appended=True)),
         )
 
     @cached_property
     def thinking(self) -> tuple[Translated, Translated, Translated]:
         """Low effort; the same with high effort; the same one turn on."""
         return (
-            self._send(bodies.thinking(self.entry, self._salt, effort="low")),
-            self._send(bodies.thinking(self.entry, self._salt, effort="high")),
-            self._send(bodies.thinking(self.entry, self._salt, effort="high", later=True)),
+            self._send("low effort", bodies.thinking(self.entry, self._salt, effort="low")),
+            self._send("high effort", bodies.thinking(self.entry, self._salt, effort="high")),
+            self._send(
+                "high effort, one turn later", bodies.thinking(self.entry, self._salt, effort="high", later=True)
+            ),
         )
 
     @cached_property
     def images(self) -> Translated:
-        return self._send(bodies.images(self.entry, self._salt))
+        return self._send("with images", bodies.images(self.entry, self._salt))
 
     @cached_property
     def deferred(self) -> tuple[Translated, Translated]:
         """Before and after a deferred tool was found (/v1/messages only)."""
         return (
-            self._send(bodies.deferred(self._salt, found=False)),
-            self._send(bodies.deferred(self._salt, found=True)),
+            self._send("before a deferred tool was found", bodies.deferred(self._salt, found=False)),
+            self._send("after it was found", bodies.deferred(self._salt, found=True)),
         )
 
     @cached_property
     def any_choice(self) -> Translated:
         """All control fields, and the session's own header."""
-        return self._send(bodies.controls(self.entry, self._salt, "any"), headers=SESSION_HEADERS)
+        return self._send("all controls", bodies.controls(self.entry, self._salt, "any"), headers=SESSION_HEADERS)
 
     @cached_property
     def other_choices(self) -> tuple[Translated, Translated, Translated]:
         """tool_choice: one tool, none, and left out with every other control."""
         return (
-            self._send(bodies.controls(self.entry, self._salt, "tool")),
-            self._send(bodies.controls(self.entry, self._salt, "none")),
-            self._send(bodies.controls(self.entry, self._salt, "left out")),
+            self._send("one tool chosen", bodies.controls(self.entry, self._salt, "tool")),
+            self._send("no tool chosen", bodies.controls(self.entry, self._salt, "none")),
+            self._send("no control", bodies.controls(self.entry, self._salt, "left out")),
         )
 
     @cached_property
     def real_name(self) -> tuple[Translated, Translated, Translated] | None:
         """A request twice as it is, then under the upstream's own name of the model; None where both names are one."""
         body = bodies.controls(self.entry, self._salt, "left out")
-        first, again = self._send(body), self._send(body)
+        first, again = self._send("under the alias", body), self._send("the same, byte for byte", body)
         name = first.got.fields.get("model") if first.got is not None else None
         if not isinstance(name, str) or name == self._lab.wire.model:
             return None
-        return first, again, self._send(dumps({**body, "model": name}))
+        return first, again, self._send("under the real name", dumps({**body, "model": name}))
 
     @cached_property
     def forms(self) -> tuple[AttributionForm, ...]:
@@ -178,7 +181,8 @@ class TranslationProbes:
         )
         found = []
         for name, shape, one, two in shapes:
-            sent = [self._send(self._form(shape(header))) for header in (one, two)]
+            values = (("one value", one), ("another value", two))
+            sent = [self._send(f"{name}, {which}", self._form(shape(header))) for which, header in values]
             found.append(AttributionForm(name, kept, *sent))
         return tuple(found)
 
@@ -191,13 +195,14 @@ class TranslationProbes:
         """Three system blocks, the attribution text first, towards an upstream that speaks Messages; None: no such."""
         body = bodies.boundaries(self._salt, attribution("0a1b2", "d8c"))
         if self.plain.got is not None and self.plain.got.dialect is Dialect.MESSAGES:
-            return self._send(body)
+            return self._send("to a Messages upstream", body)
         lab = self._native_lab()
-        return None if lab is None else self._send(body, lab)
+        return None if lab is None else self._send("to a Messages upstream", body, lab)
 
     @cached_property
     def tenants(self) -> tuple[tuple[str, Translated], ...]:
         """One prompt under the salts a, a, b (chat only): a tenant's own, and another's."""
         salt = self._lab.salts.fresh()
         body = bodies.controls(self.entry, salt, "left out")
-        return tuple((name, self._send({**body, "cache_salt": f"{name}-{salt}"})) for name in ("a", "a", "b"))
+        salted = [(name, {**body, "cache_salt": f"{name}-{salt}"}) for name in ("a", "a", "b")]
+        return tuple((name, self._send(f"under the salt {name}", own)) for name, own in salted)

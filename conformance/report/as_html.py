@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from conformance.report import wording
 from conformance.report.terminal import shown_cell
 from conformance.rules import RULES
-from conformance.verdicts import Change, ExitCode, RunReport, Status, Verdict
+from conformance.verdicts import Change, ExitCode, RuleResult, RunReport, Status, Verdict
 
 
 def render(report: RunReport, code: ExitCode) -> bytes:
@@ -22,6 +22,8 @@ def render(report: RunReport, code: ExitCode) -> bytes:
         failures=wording.failures(report),
         open_groups=wording.open_groups(report),
         headline=wording.headline(report),
+        baseline=wording.baseline_lines(report),
+        evidence=wording.other_verdicts(report),
         wording=wording,
         green=code is ExitCode.GREEN,
     )
@@ -43,8 +45,9 @@ def _template() -> Template:
     return environment.get_template("report.html")
 
 
-def _tone(status: Status) -> str:
-    """The class of colours a verdict is shown in."""
+def _tone(said: RuleResult | Status) -> str:
+    """The class of colours a verdict, or a rule's, is shown in."""
+    status = said if isinstance(said, Status) else Status.WARN if said.known else said.status
     return {Status.PASS: "good", Status.FAIL: "bad", Status.ERROR: "bad", Status.WARN: "warn"}.get(status, "open")
 
 

@@ -10,7 +10,17 @@ from typing import Any
 
 from conformance.report import wording
 from conformance.rules import RULES
-from conformance.verdicts import Cell, ExitCode, RuleResult, RunReport, Status, Table, Verdict
+from conformance.verdicts import (
+    BaselineState,
+    Cell,
+    ExitCode,
+    KnownFailure,
+    RuleResult,
+    RunReport,
+    Status,
+    Table,
+    Verdict,
+)
 
 SCHEMA = "prefixproof-report/1"
 
@@ -50,9 +60,10 @@ def document(report: RunReport, code: ExitCode) -> dict[str, Any]:
             "unjudged_allowed": list(report.unjudged_allowed),
             "withheld": list(report.withheld),
         },
-        "exit": {"code": int(code), "name": code.name.lower(), "meaning": wording.EXIT_MEANING[code]},
+        "exit": {"code": int(code), "name": code.name.lower(), "meaning": wording.exit_meaning(code, report)},
         "problem": report.problem,
         "summary": {status.value: counts[status] for status in Status},
+        "baseline": _baseline(report.baseline),
         "facts": [{"name": fact.name, "value": fact.value} for fact in report.facts],
         "rules": [_rule(result) for result in wording.in_catalogue_order(report)],
     }
@@ -83,6 +94,7 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
         "reason": verdict.reason,
         "code": verdict.code or None,
         "root": verdict.root,
+        "known": verdict.known,
         "vantage": verdict.vantage.value,
         "requests": verdict.n,
         "change": asdict(verdict.change) if verdict.change is not None else None,
@@ -90,6 +102,20 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
         "ruled_out": list(verdict.ruled_out),
         "excerpts": wording.excerpt_file(verdict),
     }
+
+
+def _baseline(state: BaselineState | None) -> dict[str, Any] | None:
+    if state is None:
+        return None
+    return {
+        "seen": [_known(known) for known in state.seen],
+        "stale": [{**_known(stale.known), "seen": stale.seen} for stale in state.stale],
+        "unchecked": [_known(known) for known in state.unchecked],
+    }
+
+
+def _known(known: KnownFailure) -> dict[str, str]:
+    return {"rule": known.rule, "entry": known.entry.value, "code": known.code, "reason": known.reason}
 
 
 def _table(table: Table) -> dict[str, Any]:

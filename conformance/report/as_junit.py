@@ -12,9 +12,10 @@ from conformance.verdicts import RunReport, Status, Verdict
 def render(report: RunReport) -> bytes:
     """The report as JUnit XML, UTF-8."""
     verdicts = [(RULES[r.rule], v) for r in wording.in_catalogue_order(report) for v in r.verdicts]
+    stale = report.baseline.stale if report.baseline is not None else ()
     counts = {
-        "tests": len(verdicts) + (report.problem is not None),
-        "failures": sum(v.status is Status.FAIL for _, v in verdicts),
+        "tests": len(verdicts) + (report.problem is not None) + bool(stale),
+        "failures": sum(v.status is Status.FAIL and v.known is None for _, v in verdicts) + bool(stale),
         "errors": sum(v.status is Status.ERROR for _, v in verdicts) + (report.problem is not None),
         "skipped": sum(_skipped(v) for _, v in verdicts),
     }
@@ -38,6 +39,11 @@ def render(report: RunReport) -> bytes:
     if report.problem is not None:
         case = ET.SubElement(suite, "testcase", {"classname": "prefixproof", "name": "run"})
         ET.SubElement(case, "error", {"message": _clean(report.problem)})
+    if stale:
+        case = ET.SubElement(suite, "testcase", {"classname": "prefixproof", "name": "baseline"})
+        lines = [f"{name}: {value}" for name, value in wording.baseline_lines(report)[: len(stale)]]
+        message = {"message": f"{len(stale)} stale", "type": "stale"}
+        ET.SubElement(case, "failure", message).text = _clean("\n".join(lines))
     for rule, verdict in verdicts:
         _case(suite, rule, verdict)
     ET.indent(suites)
@@ -57,6 +63,7 @@ def properties(rule: Rule, verdict: Verdict) -> list[tuple[str, str]]:
         "requests": str(verdict.n),
         "code": verdict.code,
         "root": verdict.root or "",
+        "known": verdict.known or "",
     }
     return [(name, value) for name, value in named.items() if value]
 
@@ -66,7 +73,10 @@ def _case(suite: ET.Element, rule: Rule, verdict: Verdict) -> None:
     case = ET.SubElement(suite, "testcase", {"classname": f"prefixproof.{rule.family}", "name": name})
     _properties(case, properties(rule, verdict))
     message = {"message": _clean(verdict.reason)}
-    if verdict.status is Status.FAIL:
+    if verdict.known is not None:
+        ET.SubElement(case, "skipped", {"message": _clean(f"known {verdict.status}: {verdict.known}")})
+        ET.SubElement(case, "system-out").text = _clean(wording.explain(rule, verdict))
+    elif verdict.status is Status.FAIL:
         ET.SubElement(case, "failure", {**message, "type": verdict.code or "fail"}).text = _clean(
             wording.explain(rule, verdict)
         )
@@ -79,7 +89,9 @@ def _case(suite: ET.Element, rule: Rule, verdict: Verdict) -> None:
 
 
 def _skipped(verdict: Verdict) -> bool:
-    return verdict.status in (Status.INCONCLUSIVE, Status.NOT_RUN, Status.NOT_APPLICABLE)
+    """True for what is no failure to a CI system, and no pass either."""
+    undecided = verdict.status in (Status.INCONCLUSIVE, Status.NOT_RUN, Status.NOT_APPLICABLE)
+    return undecided or verdict.known is not None
 
 
 def _properties(parent: ET.Element, named: list[tuple[str, str]]) -> None:

@@ -67,6 +67,7 @@ def summary(report: RunReport, code: ExitCode, *, width: int, colour: bool) -> s
     for result in wording.failures(report):
         _details(page, result)
     _open(page, report)
+    _baseline(page, report)
     page.line("")
     if report.problem is not None:
         page.pair("problem", report.problem, style="bold red")
@@ -75,7 +76,7 @@ def summary(report: RunReport, code: ExitCode, *, width: int, colour: bool) -> s
     _headline(page, report)
     if report.verdicts:
         page.line(wording.summary_line(report), style="bold")
-    page.line(wording.exit_line(code, report.unjudged), style="bold green" if code is ExitCode.GREEN else "bold red")
+    page.line(wording.exit_line(code, report), style="bold green" if code is ExitCode.GREEN else "bold red")
     return page.text()
 
 
@@ -147,7 +148,7 @@ def _table(report: RunReport, width: int) -> Grid:
             title = Text("\n- ").join([title, reason])
         cells: list[Text] = [
             Text(rule.id),
-            Text(wording.SHOWN_STATUS[status], style=STYLES[status]),
+            Text(wording.shown_status(result), style=_style(result)),
             Text(rule.level),
             Text(f"{result.n}"),
             title,
@@ -156,13 +157,17 @@ def _table(report: RunReport, width: int) -> Grid:
     return grid
 
 
+def _style(result: RuleResult) -> str:
+    return STYLES[Status.WARN] if result.known else STYLES[result.status]
+
+
 def _details(page: _Page, result: RuleResult) -> None:
     rule = RULES[result.rule]
     page.line("")
     role = f", consequence of {result.root}" if result.root is not None else ""
-    title = f"{rule.id} {wording.SHOWN_STATUS[result.status]}{role}: {rule.title}"
+    title = f"{rule.id} {wording.shown_status(result)}{role}: {rule.title}"
     page.line("-" * page.width)
-    page.line(title, style=STYLES[result.status])
+    page.line(title, style=_style(result))
     told = wording.told(result)
     for verdict in told:
         _verdict(page, verdict)
@@ -179,7 +184,10 @@ def _details(page: _Page, result: RuleResult) -> None:
 
 def _verdict(page: _Page, verdict: Verdict) -> None:
     page.pair("on " + verdict.entry.value, verdict.reason, indent=2)
-    page.pair("seen from", f"{verdict.vantage}, {verdict.n} requests", indent=2)
+    if verdict.known is not None:
+        page.pair("known", verdict.known, indent=2)
+    code = f", code {verdict.code}" if verdict.code else ""
+    page.pair("seen from", f"{verdict.vantage}, {verdict.n} requests{code}", indent=2)
     if verdict.change is not None:
         _change(page, verdict.change)
     for table in verdict.tables:
@@ -232,3 +240,12 @@ def _open(page: _Page, report: RunReport) -> None:
         page.line("not judged")
     for names, said in groups:
         page.line(f"{names}: {said}", indent=2)
+
+
+def _baseline(page: _Page, report: RunReport) -> None:
+    lines = wording.baseline_lines(report)
+    if lines:
+        page.line("")
+        page.line("baseline")
+    for name, value in lines:
+        page.pair(name, value, indent=2, name_width=19)

@@ -44,6 +44,11 @@ ROOT_REASON = 120
 """Characters of a root's reason that the headline shows."""
 
 
+def shown_status(result: RuleResult) -> str:
+    """A rule's verdict as a table shows it; a failure a baseline knows is named so, and is still a failure."""
+    return f"known {result.status}" if result.known else SHOWN_STATUS[result.status]
+
+
 def in_catalogue_order(report: RunReport) -> list[RuleResult]:
     """The results in the order of the registry."""
     order = list(RULES)
@@ -98,6 +103,11 @@ def _named(report: RunReport, rules: Mapping[str, Sequence[Verdict]]) -> str:
     return ", ".join(names)
 
 
+def other_verdicts(report: RunReport) -> list[Verdict]:
+    """Verdicts whose evidence no failure tells, in the order of the registry: what passed, and what stayed open."""
+    return [v for result in in_catalogue_order(report) for v in result.verdicts if v not in told(result)]
+
+
 def told(result: RuleResult) -> list[Verdict]:
     """The verdicts of a broken rule that its details tell: those that did not pass or stay undecided."""
     return [v for v in result.verdicts if v.status in (Status.FAIL, Status.WARN, Status.ERROR)]
@@ -138,8 +148,10 @@ def headline(report: RunReport) -> list[str]:
             roots[leads].append(result.rule)
     count = "1 rule" if len(failed) == 1 else f"{len(failed)} rules"
     causes = "" if len(failed) == 1 else f", from {len(roots)} root{'' if len(roots) == 1 else 's'}"
+    known = sum(result.known for result in failed)
+    excused = f" ({known} known)" if known else ""
     reasons = {result.rule: told(result)[0].reason for result in failed}
-    return [f"{count} FAILED{causes}:", *(_root_line(rule, reasons[rule], roots[rule]) for rule in roots)]
+    return [f"{count} FAILED{excused}{causes}:", *(_root_line(rule, reasons[rule], roots[rule]) for rule in roots)]
 
 
 def _root_among(result: RuleResult, root_of: Mapping[str, str | None]) -> str:
@@ -160,8 +172,9 @@ def _root_line(rule: str, reason: str, followers: Sequence[str]) -> str:
 def summary_line(report: RunReport) -> str:
     """E.g. "green for 13 of 15 rules; 1 failed, 1 not run"."""
     counts = Counter(result.status for result in report.results)
+    known = Counter(result.status for result in report.results if result.known)
     rest = [
-        f"{counts[status]} {word}"
+        f"{counts[status]} {word}" + (f" ({known[status]} known)" if known[status] else "")
         for status, word in (
             (Status.FAIL, "failed"),
             (Status.WARN, "warned"),
@@ -177,10 +190,37 @@ def summary_line(report: RunReport) -> str:
     return f"{line}; {', '.join(rest)}" if rest else line
 
 
-def exit_line(code: ExitCode, unjudged: Sequence[str] = ()) -> str:
-    """The exit code with its meaning; an incomplete run names the families that stayed open."""
-    named = f": {' and '.join(unjudged)}" if code is ExitCode.INCOMPLETE and unjudged else ""
-    return f"exit {int(code)}: {EXIT_MEANING[code]}{named}"
+def exit_line(code: ExitCode, report: RunReport) -> str:
+    """The exit code with its meaning in this run."""
+    return f"exit {int(code)}: {exit_meaning(code, report)}"
+
+
+def exit_meaning(code: ExitCode, report: RunReport) -> str:
+    """What the code means here: the families that stayed open, known failures, and whether staleness failed the run."""
+    known = sum(v.status is Status.FAIL and v.known is not None for v in report.verdicts)
+    if code is ExitCode.INCOMPLETE and report.unjudged:
+        return f"{EXIT_MEANING[code]}: {' and '.join(report.unjudged)}"
+    if code is ExitCode.GREEN and known:
+        return f"every MUST that was judged passed, but for {known} known failure{'' if known == 1 else 's'}"
+    if code is ExitCode.RED and report.baseline is not None and report.baseline.stale:
+        new = any(v.status is Status.FAIL and v.known is None and RULES[v.rule].is_must for v in report.verdicts)
+        n = len(report.baseline.stale)
+        stale = f"{n} stale baseline entr{'y' if n == 1 else 'ies'}"
+        return f"{EXIT_MEANING[code]}, and {stale}" if new else f"{stale}: remove what is gone from the file"
+    return EXIT_MEANING[code]
+
+
+def baseline_lines(report: RunReport) -> list[tuple[str, str]]:
+    """What became of each entry of a baseline, as names and values; the stale ones first."""
+    state = report.baseline
+    if state is None:
+        return []
+    lines = [
+        (s.known, f"STALE: {s.seen}, so this entry must go ({s.known.code}: {s.known.reason})") for s in state.stale
+    ]
+    lines += [(known, f"known ({known.code}): {known.reason}") for known in state.seen]
+    lines += [(known, f"not checked in this run ({known.code}): {known.reason}") for known in state.unchecked]
+    return [(f"{known.rule} on {known.entry}", text) for known, text in lines]
 
 
 def facts(report: RunReport) -> list[tuple[str, str]]:

@@ -20,7 +20,8 @@ ATTRIBUTION_PREFIX: Final = "x-anthropic-billing-header:"
 BLANK_CCH: Final = "00000"
 """Stands for `cch` while a body is hashed; also what a client sends that does not vary it (Claude Code 2.1.50)."""
 
-_FIELDS: Final = re.compile(r"(cc_version=[0-9.]+\.)([0-9a-f]{3})(;.*?cch=)([0-9a-f]{5});")
+_SUFFIX: Final = re.compile(r"(cc_version=[0-9.]+\.)[0-9a-f]{3}(?=;)")
+_CCH: Final = re.compile(r"(;.*? cch=)[0-9a-f]{5};")
 
 
 def attribution_text(profile: ClientProfile, prompt: str, cch: str = BLANK_CCH) -> str:
@@ -48,7 +49,8 @@ def body_cch(body: dict[str, Any]) -> str:
 def sealed(body: dict[str, Any]) -> dict[str, Any]:
     """`body` with the attribution text's fields derived anew, for a body that was changed after it was built.
 
-    Only the system part is copied. A body without an attribution text comes back equal.
+    A client whose text has no `cch` has only its suffix derived. Only the system part is copied. A body without an
+    attribution text comes back equal.
     """
     suffix = prompt_suffix(first_prompt(body))
     blank = _with_fields(body, suffix, BLANK_CCH)
@@ -82,4 +84,5 @@ def _written(text: str, suffix: str, cch: str) -> str:
     if not text.startswith(ATTRIBUTION_PREFIX):
         return text
     line, separator, rest = text.partition("\n")
-    return _FIELDS.sub(rf"\g<1>{suffix}\g<3>{cch};", line, count=1) + separator + rest
+    line = _SUFFIX.sub(rf"\g<1>{suffix}", line, count=1)
+    return _CCH.sub(rf"\g<1>{cch};", line, count=1) + separator + rest

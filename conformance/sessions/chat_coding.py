@@ -1,15 +1,15 @@
-"""Conversations shaped like opencode 1.18.33, a coding client that speaks OpenAI's chat dialect."""
+"""Conversations of coding clients that speak OpenAI's chat dialect; by default shaped like opencode 1.18.33."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from .profile import OPENCODE
-from .script import Fragment, Step, StepKind, TextStep, identifier
+from .profile import OPENCODE, SUB_AGENT, load
+from .profile_parts import Forms
+from .script import Fragment, LoadStep, NoteStep, ParallelStep, Step, StepKind, TextStep, ToolStep, identifier
 from .session import DEFAULT_MODEL, PROBE_MAX_TOKENS, Session
 from .sizing import Shape, copied
-from .tool_definitions import compact
 
 
 class ChatCodingSession(Session):
@@ -19,7 +19,10 @@ class ChatCodingSession(Session):
         `prompt_bytes` of the first turn, scaling the parts alike.
     tools, tools_bytes: how many of the profile's tools, and the exact compact-JSON size of the section.
     system_bytes: size of the system message.
-    kinds: the cycle of steps `grow` appends. Reasoning is not sent back.
+    kinds: the cycle of steps `grow` appends.
+    thinking: the assistant's steps carry `reasoning_content`, which some clients send back in all later turns.
+    client: the profile. One that sends no limit for its answers has one here all the same unless `shape` is "full".
+    parent_id: id of the session a sub-agent belongs to.
     """
 
     def __init__(
@@ -36,9 +39,12 @@ class ChatCodingSession(Session):
         model: str = DEFAULT_MODEL,
         max_tokens: int = PROBE_MAX_TOKENS,
         ask: str = "",
+        thinking: bool = False,
+        client: str = OPENCODE,
+        parent_id: str | None = None,
     ) -> None:
         super().__init__(
-            profile=OPENCODE,
+            profile=client,
             seed=seed,
             salt=salt,
             shape=shape,
@@ -46,7 +52,9 @@ class ChatCodingSession(Session):
             max_tokens=max_tokens,
             kinds=kinds,
             ask=ask,
+            thinking=thinking,
         )
+        self.parent_id = parent_id
         self._open(
             tools=tools, tools_bytes=tools_bytes, system_bytes=system_bytes, base_bytes=base_bytes, fixed_bytes=0
         )
@@ -57,7 +65,27 @@ class ChatCodingSession(Session):
         return identifier("ses_", 26, f"{self.seed}/{self.salt}")
 
     def headers(self) -> dict[str, str]:
-        return {**self.profile.headers, **dict.fromkeys(self.profile.session_headers, self.session_id)}
+        own = {**self.profile.headers, **dict.fromkeys(self.profile.session_headers, self.session_id)}
+        header = self._parent_header
+        return {**own, header: self.parent_id} if header and self.parent_id else own
+
+    @property
+    def _parent_header(self) -> str | None:
+        agent = load(self._profile_name.removesuffix(SUB_AGENT)).sub_agent
+        return agent.parent_header if agent is not None else None
+
+    def sub_agent(self, number: int) -> ChatCodingSession:
+        """A session of the client's sub-agents: own tools and session id, the parent's id in a header."""
+        return ChatCodingSession(
+            seed=f"{self.seed}/agent{number}",
+            salt=self.salt,
+            shape=self.shape,
+            model=self.model,
+            max_tokens=self.max_tokens,
+            thinking=self.thinking,
+            client=self._profile_name + SUB_AGENT,
+            parent_id=self.session_id,
+        )
 
     def _system_texts(self) -> list[str]:
         return [self._instructions]
@@ -66,24 +94,60 @@ class ChatCodingSession(Session):
         return [Fragment("system", self._instructions)]
 
     def _render(self) -> dict[str, Any]:
-        messages: list[dict[str, Any]] = [{"role": "system", "content": self._instructions}]
-        messages += [{"role": "user", "content": text} for text in self._first_message]
-        for step in self._steps:
-            messages += _step_messages(step)
-        values: dict[str, Any] = {"model": self.model, "max_tokens": self.max_tokens, "messages": messages}
+        profile = self.profile
+        forms = profile.forms
+        values: dict[str, Any] = {"model": self.model, "messages": self._messages()}
+        limit = forms.max_tokens or ("max_tokens" if self.shape == "scaled" else None)
+        if limit is not None:
+            values[limit] = self.max_tokens
         if self._tools:
-            values |= {"tools": self._tools, **copied(dict(self.profile.client_fields))}
-        return {key: values[key] for key in self.profile.body_keys if key in values}
+            values["tools"] = self._tools
+        if self._tools or not profile.tools:
+            values |= copied(dict(profile.client_fields))
+        keys = [*profile.body_keys, *([] if limit in profile.body_keys or limit is None else [limit])]
+        return {key: values[key] for key in keys if key in values}
+
+    def _messages(self) -> list[dict[str, Any]]:
+        forms = self.profile.forms
+        messages: list[dict[str, Any]] = [{"role": "system", "content": self._instructions}]
+        for part, text in zip(self.profile.first_message, self._first_message, strict=True):
+            messages.append(said(part.role, text, forms))
+        for step in self._steps:
+            messages += _step_messages(step, forms)
+        return messages
 
 
-def _step_messages(step: Step) -> list[dict[str, Any]]:
+def said(role: str, text: str, forms: Forms) -> dict[str, Any]:
+    """One text as the message the client makes of it."""
+    return {"role": role, "content": [{"type": "text", "text": text}] if role in forms.blocks else text}
+
+
+def _step_messages(step: Step, forms: Forms) -> list[dict[str, Any]]:
+    if isinstance(step, LoadStep):
+        raise TypeError("no chat client that was recorded loads tools")
+    if isinstance(step, NoteStep):
+        return [said(step.role, step.text, forms)]
     if isinstance(step, TextStep):
-        return [{"role": "assistant", "content": step.answer}, {"role": "user", "content": step.question}]
-    call = {
-        "id": step.call_id,
-        "type": "function",
-        "function": {"name": step.tool, "arguments": compact(step.arguments)},
+        answer = {"role": "assistant", "content": step.answer, **_reasoning(step.thinking)}
+        return [answer, said("user", step.question, forms)]
+    calls, results = (step.calls, step.results) if isinstance(step, ParallelStep) else ((step,), (step,))
+    thinking = "" if isinstance(step, ParallelStep) else step.thinking
+    assistant = {
+        "role": "assistant",
+        "content": forms.no_content,
+        **_reasoning(thinking),
+        "tool_calls": [_call(call) for call in calls],
     }
-    # The client sends an empty string, not null, beside its tool calls.
-    assistant = {"role": "assistant", "content": "", "tool_calls": [call]}
-    return [assistant, {"role": "tool", "tool_call_id": step.call_id, "content": step.result}]
+    return [assistant, *(_result(step, forms) for step in results)]
+
+
+def _result(step: ToolStep, forms: Forms) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": step.call_id, "content": said("tool", step.result, forms)["content"]}
+
+
+def _reasoning(text: str) -> dict[str, str]:
+    return {"reasoning_content": text} if text else {}
+
+
+def _call(step: ToolStep) -> dict[str, Any]:
+    return {"id": step.call_id, "type": "function", "function": {"name": step.tool, "arguments": step.arguments_text}}

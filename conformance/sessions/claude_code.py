@@ -1,21 +1,20 @@
-"""Conversations shaped like Claude Code 2.1.116 in its VS Code extension: the client of the incident."""
+"""Conversations shaped like Claude Code; by default 2.1.116 in its VS Code extension, the client of the incident."""
 
 from __future__ import annotations
 
 import hashlib
 import uuid
 from collections.abc import Sequence
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from .attribution import attribution_text, sealed
 from .filler import filler
-from .profile import CLAUDE_CODE
-from .script import Fragment, Step, StepKind, TextStep
+from .messages_steps import MARK, message, step_messages, text_block
+from .profile import CLAUDE_CODE, SUB_AGENT
+from .script import Fragment, StepKind
 from .session import DEFAULT_MODEL, PROBE_MAX_TOKENS, Session
 from .sizing import Shape, copied
 from .tool_definitions import compact
-
-MARK: Final = {"type": "ephemeral"}
 
 
 class ClaudeCodeSession(Session):
@@ -34,7 +33,11 @@ class ClaudeCodeSession(Session):
         with this version's command-line entry point; the stream-json recording keeps the list (collapse=False).
     string_system: the system as one string, the attribution text its first line; it can then carry no marks.
     client_fields: the client's `thinking`, `context_management` and `output_config`; by default only in "full".
-    kinds: the cycle of steps `grow` appends. Thinking blocks are not sent.
+    kinds: the cycle of steps `grow` appends.
+    thinking: the assistant's steps carry thinking blocks, which come back in all later turns, as newer versions do.
+    client: the profile, one version of the client. One that sends no attribution text sends none here either; one
+        whose text never varies sends it as "constant".
+    session_id: of the session a sub-agent belongs to; otherwise it follows from seed and salt.
     """
 
     def __init__(
@@ -56,9 +59,12 @@ class ClaudeCodeSession(Session):
         model: str = DEFAULT_MODEL,
         max_tokens: int = PROBE_MAX_TOKENS,
         ask: str = "",
+        thinking: bool = False,
+        client: str = CLAUDE_CODE,
+        session_id: str | None = None,
     ) -> None:
         super().__init__(
-            profile=CLAUDE_CODE,
+            profile=client,
             seed=seed,
             salt=salt,
             shape=shape,
@@ -66,14 +72,19 @@ class ClaudeCodeSession(Session):
             max_tokens=max_tokens,
             kinds=kinds,
             ask=ask,
+            thinking=thinking,
+            session_id=session_id,
         )
-        self.attribution = attribution
+        form = self.profile.attribution
+        self.attribution = attribution if form is not None else False
+        if attribution is True and form is not None and not form.varies:
+            self.attribution = "constant"
         self.cache_control = cache_control
         self.collapse = collapse and cache_control
         self.string_system = string_system
         self.client_fields = shape == "full" if client_fields is None else client_fields
-        self._identity = filler(f"{CLAUDE_CODE}/identity", self.profile.system_bytes("identity"))
-        parts = [self.profile.system_bytes("attribution")] if attribution else []
+        self._identity = filler(f"{client}/identity", self.profile.system_bytes("identity"))
+        parts = [self.profile.system_bytes("attribution")] if self.attribution else []
         parts.append(self.profile.system_bytes("identity"))
         self._open(
             tools=tools,
@@ -86,6 +97,8 @@ class ClaudeCodeSession(Session):
     @property
     def session_id(self) -> str:
         """The id in the session header and in `metadata.user_id`: a UUID that follows from seed and salt."""
+        if self._given_id is not None:
+            return self._given_id
         return str(uuid.UUID(bytes=hashlib.sha256(f"{self.seed}/{self.salt}".encode()).digest()[:16], version=4))
 
     def headers(self) -> dict[str, str]:
@@ -111,7 +124,46 @@ class ClaudeCodeSession(Session):
         return found + [Fragment("system", text) for text in (["\n".join(own)] if self.string_system else own)]
 
     def _blank_attribution(self) -> str:
-        return attribution_text(self.profile, self._first_message[-1])
+        return attribution_text(self.profile, self._first_prompt())
+
+    def _first_prompt(self) -> str:
+        """The text the suffix is derived from: the user's prompt, and after a compaction what leads the messages."""
+        return self._first_message[0] if self.compactions else self._first_message[-1]
+
+    def compaction_body(self) -> dict[str, Any]:
+        part = self._compaction
+        body = self.body()
+        for text in body["messages"]:
+            _unmark(text)
+        assistants = [text for text in body["messages"] if text["role"] == "assistant"]
+        if self.cache_control and assistants:
+            assistants[-1]["content"][-1]["cache_control"] = dict(MARK)
+        last = body["messages"][-1]
+        if isinstance(last["content"], str):
+            last["content"] = [text_block(last["content"])]
+        last["content"].append(text_block(filler(f"{self._profile_name}/compaction", part.request_bytes)))
+        if self.shape == "full":
+            body["max_tokens"] = part.max_tokens
+        return sealed(body) if self.attribution is True else body
+
+    def sub_agent(self, number: int) -> ClaudeCodeSession:  # noqa: ARG002 - all start alike
+        """A session of the client's sub-agents: own system text and tools, the parent's session id.
+
+        All sub-agents of a session start with the same request where their task is the same, as recorded.
+        """
+        return ClaudeCodeSession(
+            seed=f"{self.seed}/agent",
+            salt=self.salt,
+            shape=self.shape,
+            attribution=self.attribution,
+            cache_control=self.cache_control,
+            collapse=self.collapse,
+            client_fields=self.client_fields,
+            model=self.model,
+            max_tokens=self.max_tokens,
+            client=self._profile_name + SUB_AGENT,
+            session_id=self.session_id,
+        )
 
     def _render(self) -> dict[str, Any]:
         values: dict[str, Any] = {
@@ -129,6 +181,8 @@ class ClaudeCodeSession(Session):
 
     def _user_id(self) -> str:
         device = hashlib.sha256(f"{self.seed}/device".encode()).hexdigest()
+        if self.profile.forms.user_id == "line":
+            return f"user_{device}_account__session_{self.session_id}"
         values = {"device_id": device, "account_uuid": "", "session_id": self.session_id}
         return compact({key: values[key] for key in self.profile.user_id_keys})
 
@@ -137,38 +191,35 @@ class ClaudeCodeSession(Session):
         if self.string_system:
             return texts[0]
         marked = [part.cache_control for part in self.profile.system if self.attribution or part.part != "attribution"]
-        return [_text_block(text, mark and self.cache_control) for text, mark in zip(texts, marked, strict=True)]
+        return [text_block(text, mark and self.cache_control) for text, mark in zip(texts, marked, strict=True)]
 
     def _messages(self) -> list[dict[str, Any]]:
-        messages = [_message("user", [_text_block(text) for text in self._first_message])]
+        messages = self._opening_messages()
         for step in self._steps:
-            messages += _step_messages(step)
+            messages += step_messages(step)
         if self.cache_control:
             messages[-1]["content"][-1]["cache_control"] = MARK
+            assistants = [m for m in messages if m["role"] == "assistant"]
+            if self.profile.forms.mark_assistant and assistants:
+                assistants[-1]["content"][-1]["cache_control"] = MARK
         if self.collapse:
-            for message in messages[:-1]:
-                content = message["content"]
-                if message["role"] == "user" and len(content) == 1 and content[0]["type"] == "text":
-                    message["content"] = content[0]["text"]
+            for sent in messages[:-1]:
+                content = sent["content"]
+                if sent["role"] != "assistant" and len(content) == 1 and content[0]["type"] == "text":
+                    sent["content"] = content[0]["text"]
         return messages
 
-
-def _message(role: str, content: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"role": role, "content": content}
-
-
-def _text_block(text: str, mark: bool = False) -> dict[str, Any]:
-    block: dict[str, Any] = {"type": "text", "text": text}
-    if mark:
-        block["cache_control"] = MARK
-    return block
+    def _opening_messages(self) -> list[dict[str, Any]]:
+        texts = self._first_message
+        if self.compactions:
+            return [message("user", [text_block(texts[0])]), message("user", [text_block(t) for t in texts[1:]])]
+        roles = [part.role for part in self.profile.first_message]
+        said = [text_block(text) for text, role in zip(texts, roles, strict=True) if role == "user"]
+        notes = [message(role, [text_block(t)]) for t, role in zip(texts, roles, strict=True) if role != "user"]
+        return [message("user", said), *notes]
 
 
-def _step_messages(step: Step) -> list[dict[str, Any]]:
-    if isinstance(step, TextStep):
-        return [_message("assistant", [_text_block(step.answer)]), _message("user", [_text_block(step.question)])]
-    call = {"type": "tool_use", "id": step.call_id, "name": step.tool, "input": step.arguments}
-    result: dict[str, Any] = {"tool_use_id": step.call_id, "type": "tool_result", "content": step.result}
-    if step.is_error is not None:
-        result["is_error"] = step.is_error
-    return [_message("assistant", [call]), _message("user", [result])]
+def _unmark(sent: dict[str, Any]) -> None:
+    if isinstance(sent["content"], list):
+        for block in sent["content"]:
+            block.pop("cache_control", None)

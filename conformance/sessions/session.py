@@ -11,8 +11,24 @@ import orjson
 
 from .filler import filler, salted
 from .profile import ClientProfile, load
-from .script import Fragment, Step, StepKind, TextStep, ToolStep, closing, identifier, next_step
-from .sizing import LONGEST_SALT, Shape, Sizes, copied, plan, tool_table
+from .profile_parts import CompactionPart, SubAgentPart
+from .script import (
+    STEP_KINDS,
+    Fragment,
+    FragmentKind,
+    LoadStep,
+    NoteStep,
+    ParallelStep,
+    Step,
+    StepKind,
+    ToolStep,
+    call_prefix,
+    closing,
+    fragments_of,
+    identifier,
+    next_step,
+)
+from .sizing import DEFER, LONGEST_SALT, Shape, Sizes, ToolSize, copied, deferred_sizes, plan, tool_table
 from .tool_definitions import compact
 
 PROBE_MAX_TOKENS: Final = 16
@@ -23,6 +39,9 @@ DEFAULT_MODEL: Final = "llm-prime"
 
 DAY: Final = "2026-08-17"
 """The date a session's texts name: fixed, since nothing here may depend on the clock."""
+
+
+_LEAST_SUMMARY: Final = 64
 
 
 class Session(ABC):
@@ -44,13 +63,15 @@ class Session(ABC):
         max_tokens: int,
         kinds: Sequence[StepKind],
         ask: str,
+        thinking: bool = False,
+        session_id: str | None = None,
     ) -> None:
         check_salt(salt)
         _check_ascii("ask", ask)
         if max_tokens < 1:
             raise ValueError(f"max_tokens must be at least 1, got {max_tokens}")
-        if not kinds or not set(kinds) <= {"text", "tool"}:
-            raise ValueError(f'kinds must name at least one of "text" and "tool", got {list(kinds)!r}')
+        if not kinds or not set(kinds) <= set(STEP_KINDS):
+            raise ValueError(f"kinds must name at least one of {', '.join(STEP_KINDS)}, got {list(kinds)!r}")
         self.profile: ClientProfile = load(profile)
         self._profile_name = profile
         self.seed = seed
@@ -58,10 +79,15 @@ class Session(ABC):
         self.shape: Shape = shape
         self.model = model
         self.max_tokens = max_tokens
+        self.thinking = thinking
+        self.compactions = 0
+        self._given_id = session_id
         self._kinds = tuple(kinds)
         self._ask = ask
         self._steps: list[Step] = []
         self._step_bytes = 0
+        self._summary_bytes = 0
+        self._loaded: tuple[ToolSize, ...] = ()
         self._encoded: bytes | None = None
 
     def _open(
@@ -86,7 +112,7 @@ class Session(ABC):
         )
         sent = {tool.name for tool in self.sizes.tools}
         self._calls = tuple(call for call in self.profile.calls if call.tool in sent)
-        if "tool" in self._kinds and not self._calls:
+        if set(self._kinds) - {"text"} and not self._calls:
             raise ValueError('a session without tools can only take text turns; pass kinds=("text",)')
         self._prepare()
 
@@ -99,6 +125,8 @@ class Session(ABC):
             holder = first.get("function", first)
             holder["description"] = salted(holder["description"], self.salt)
             self._tools[0] = first
+        for tool in tool_table(self.seed, self._profile_name, self._loaded):
+            self._tools.insert(_place_among(self._tools, tool), tool)
         tail = _surroundings(self.seed, self.profile.instructions_end)
         body = filler(f"{self.seed}/instructions", self.sizes.instructions - len(tail))
         self._instructions = salted(body, self.salt) + tail
@@ -106,20 +134,34 @@ class Session(ABC):
         self._encoded = None
 
     def _opening_texts(self) -> list[str]:
+        if self.compactions:
+            return self._compacted_texts()
         texts: list[str] = []
         for i, (part, size) in enumerate(zip(self.profile.first_message, self.sizes.first_message, strict=True)):
             where = f"{self.seed}/first{i}"
-            if part.tag is None:
+            if part.part == "prompt":
                 texts.append(salted(closing(where, size, self._ask), self.salt))
-                continue
-            head, tail = f"<{part.tag}>\n{f'Day: {DAY}. ' if part.day else ''}", f"\n</{part.tag}>\n"
-            texts.append(f"{head}{filler(where, size - len(head) - len(tail))}{tail}")
+            else:
+                texts.append(_tagged(where, size, part.tag, day=part.day))
         return texts
+
+    def _compacted_texts(self) -> list[str]:
+        """What stands where the messages stood: a lead, a note, the day's reminder and the summary, salted."""
+        part, seed = self._compaction, self._step_seed
+        sized = zip(self.profile.first_message, self.sizes.first_message, strict=True)
+        day = [(i, size, p.tag) for i, (p, size) in enumerate(sized) if p.day]
+        return [
+            _tagged(f"{self.seed}/lead", part.lead_bytes, "system-reminder"),
+            _tagged(f"{self.seed}/note", part.note_bytes, "system-reminder"),
+            *(_tagged(f"{self.seed}/first{i}", size, tag, day=True) for i, size, tag in day),
+            salted(closing(f"{seed}/summary", max(self._summary_bytes, len(self._ask) + _LEAST_SUMMARY), self._ask),
+                   self.salt),
+        ]  # fmt: skip
 
     @property
     def turn(self) -> int:
-        """Number of the current request, from 1."""
-        return len(self._steps) + 1
+        """Number of the current request, from 1; compaction starts anew."""
+        return sum(not isinstance(step, NoteStep) for step in self._steps) + 1
 
     @property
     def prompt_bytes(self) -> int:
@@ -136,10 +178,100 @@ class Session(ABC):
         fewer than 128 bytes and the length of `ask`.
         """
         _check_ascii("ask", ask)
-        chosen = kind or self._kinds[len(self._steps) % len(self._kinds)]
-        if chosen == "tool" and not self._calls:
+        chosen = kind or self._kinds[(self.turn - 1) % len(self._kinds)]
+        if chosen != "text" and not self._calls:
             raise ValueError("this session sends no tools, so it cannot grow by a tool call")
-        step = next_step(self.seed, self.profile, self._calls, self.turn, chosen, n_bytes, ask)
+        here = self._step_seed
+        step = next_step(here, self.profile, self._calls, self.turn, chosen, n_bytes, ask, thinking=self.thinking)
+        self._append(step)
+
+    def note(self, n_bytes: int) -> None:
+        """Add a text nobody asked for to the present turn: a `system` message, `prompt_bytes` longer by `n_bytes`."""
+        self._append(NoteStep("system", filler(f"{self._step_seed}/note{len(self._steps)}", n_bytes)))
+
+    def resume(self) -> None:
+        """Take the conversation up again: clients that repeat their environment text do so here, others do nothing."""
+        parts = self.profile.first_message
+        if self.profile.repeats_environment:
+            self._append(NoteStep("user", next(t for p, t in zip(parts, self._first_message, strict=True)
+                                               if p.part == "environment")))  # fmt: skip
+
+    def load_deferred(self) -> None:
+        """Call the loader: from the next request on the deferred tools stand in the tool list, by name.
+
+        Raises ValueError for a client that has none, or does not send its loader, and for a second call.
+        """
+        profile = self.profile
+        if profile.loader not in {tool.name for tool in self.sizes.tools} or self._loaded:
+            raise ValueError(f"{profile.client} {profile.version} has no deferred tools left to load here")
+        self._loaded = deferred_sizes(profile, self.sizes)
+        names = tuple(tool.name for tool in self._loaded)
+        here = f"{self._step_seed}/load"
+        call = ToolStep(
+            call_id=identifier(call_prefix(profile), 24, here),
+            tool=str(profile.loader),
+            argument="query",
+            value=f"select:{','.join(names)}",
+            result="",
+            is_error=None,
+        )
+        grown = sum(tool.bytes + 1 for tool in self._loaded)
+        self._append(LoadStep(call, names, filler(here, profile.loaded_bytes), grown))
+        self._prepare()
+
+    def compact(self, summary_bytes: int | None = None) -> None:
+        """Replace the messages by a summary of `summary_bytes` (default: as recorded), as after a compaction.
+
+        Tools and system texts stay. Raises ValueError for a client whose compaction was not recorded.
+        """
+        part = self._compaction
+        self.compactions += 1
+        self._summary_bytes = max(part.summary_bytes if summary_bytes is None else summary_bytes, _LEAST_SUMMARY)
+        self._steps = []
+        self._step_bytes = 0
+        self._prepare()
+
+    def compaction_body(self) -> dict[str, Any]:
+        """The request that asks for the summary. Raises ValueError for a client whose compaction was not recorded."""
+        raise ValueError(f"how {self.profile.client} {self.profile.version} compacts was not recorded")
+
+    def sub_agent(self, number: int) -> Session:  # noqa: ARG002 - the base class has none
+        """Sub-agent `number` (from 1), at its first request. Raises ValueError where none were recorded."""
+        raise ValueError(f"{self.profile.client} {self.profile.version} starts no sub-agents that were recorded")
+
+    def spawn(self, count: int, result_bytes: int | None = None) -> None:
+        """Append the parallel calls that started `count` sub-agents, and their results: one turn."""
+        agent = self.profile.sub_agent
+        if agent is None or agent.call not in {tool.name for tool in self.sizes.tools}:
+            raise ValueError(f"{self.profile.client} sends no tool here that starts sub-agents")
+        size = agent.result_bytes if result_bytes is None else result_bytes
+        self._append(ParallelStep(tuple(self._spawned(agent, i, size) for i in range(count))))
+
+    def _spawned(self, agent: SubAgentPart, number: int, result_bytes: int) -> ToolStep:
+        here = f"{self._step_seed}/agent{self.turn}.{number}"
+        return ToolStep(
+            call_id=identifier(call_prefix(self.profile), 24, here),
+            tool=agent.call,
+            argument=agent.argument,
+            value=filler(f"{here}/task", 60),
+            result=filler(f"{here}/report", result_bytes),
+            is_error=None,
+            listed=agent.result_form == "list",
+            spaced=self.profile.forms.spaced_arguments,
+        )
+
+    @property
+    def _compaction(self) -> CompactionPart:
+        if self.profile.compaction is None:
+            raise ValueError(f"how {self.profile.client} {self.profile.version} compacts was not recorded")
+        return self.profile.compaction
+
+    @property
+    def _step_seed(self) -> str:
+        """Seed of the steps: each compaction begins a conversation of its own."""
+        return f"{self.seed}/after{self.compactions}" if self.compactions else self.seed
+
+    def _append(self, step: Step) -> None:
         self._steps.append(step)
         self._step_bytes += step.bytes
         self._encoded = None
@@ -168,13 +300,17 @@ class Session(ABC):
         """Every text of the current turn in the client's order: tools, system, messages. For content checks."""
         found = [Fragment("tool", compact(_function(tool))) for tool in self._tools]
         found += self._system_fragments()
-        found += [Fragment("user", text) for text in self._first_message]
+        found += self._opening_fragments()
         for step in self._steps:
-            if isinstance(step, TextStep):
-                found += [Fragment("assistant", step.answer), Fragment("user", step.question)]
-            else:
-                found += _tool_fragments(step)
+            found += fragments_of(step)
         return found
+
+    def _opening_fragments(self) -> list[Fragment]:
+        roles: list[FragmentKind] = ["user"] * len(self._first_message)
+        if not self.compactions:
+            named: dict[str, FragmentKind] = {"system": "system", "assistant": "assistant"}
+            roles = [named.get(part.role, "user") for part in self.profile.first_message]
+        return [Fragment(role, text) for role, text in zip(roles, self._first_message, strict=True)]
 
     @abstractmethod
     def headers(self) -> dict[str, str]:
@@ -199,16 +335,23 @@ def _function(tool: dict[str, Any]) -> dict[str, Any]:
     return {"name": tool["name"], "description": tool["description"], "parameters": tool["input_schema"]}
 
 
-def _tool_fragments(step: ToolStep) -> list[Fragment]:
-    return [
-        Fragment("tool_name", step.tool),
-        Fragment("tool_arguments", compact(step.arguments)),
-        Fragment("tool_result", step.result),
-    ]
+def _place_among(tools: Sequence[dict[str, Any]], tool: dict[str, Any]) -> int:
+    """Where a tool goes that is loaded late: by name, tools that stand for others not counted."""
+    later = (i for i, t in enumerate(tools) if t["name"] > tool["name"] and not t.get(DEFER))
+    return next(later, len(tools))
+
+
+def _tagged(seed: str, size: int, tag: str | None, *, day: bool = False) -> str:
+    """Filler of `size` bytes, in a tag of its own where there is one."""
+    head, tail = (f"<{tag}>\n", f"\n</{tag}>\n") if tag else ("", "")
+    head += f"Day: {DAY}. " if day else ""
+    return f"{head}{filler(seed, size - len(head) - len(tail))}{tail}"
 
 
 def _surroundings(seed: str, lines: Sequence[str]) -> str:
     """The end of the instructions: what changes with the working directory, the repository's state or the day."""
+    if not lines:
+        return ""
     name = identifier("project-", 6, f"{seed}/directory").lower()
     values = {
         "directory": f"Working directory: /srv/{name}",

@@ -9,9 +9,10 @@ from typing import Any, Final, Literal
 
 import orjson
 
-from .filler import size_for_json
-from .profile import ClientProfile, ToolPart, load
-from .tool_definitions import SMALLEST_SCHEMA, frame_bytes, tool_definition
+from .filler import json_size, size_for_json
+from .profile import ClientProfile, load
+from .profile_parts import ToolPart
+from .tool_definitions import SMALLEST_SCHEMA, Dialect, bare_definition, frame_bytes, holds, tool_definition
 
 Shape = Literal["scaled", "full"]
 
@@ -22,6 +23,8 @@ _LEAST_DESCRIPTION: Final = 32
 _LEAST_SALTED: Final = LONGEST_SALT + 16
 _LEAST_INSTRUCTIONS: Final = 256
 _LEAST_REMINDER: Final = 64
+DEFER: Final = "defer_loading"
+_DEFER_BYTES: Final = len(f',"{DEFER}":true')
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,8 @@ class ToolSize:
     bytes: int
     description_bytes: int
     first_argument: str | None
+    deferred: bool = False
+    bare: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +90,8 @@ def plan(
             first_message=(*natural_message[:-1], max(least_prompt, natural_message[-1])),
         )
     # Shared out in the order of the floors' weight: tools, reminders, instructions; the prompt has what is left.
-    reminder_floor = _LEAST_REMINDER * (len(natural_message) - 1)
+    floors = [min(_LEAST_REMINDER, size) for size in natural_message[:-1]]
+    reminder_floor = sum(floors)
     text_floor = reminder_floor + (system_bytes or _LEAST_INSTRUCTIONS) + least_prompt
     least_tools = _least_section(profile, chosen) if tools_bytes is None else tools_bytes
     least_base = fixed_bytes + least_tools + text_floor
@@ -99,7 +105,10 @@ def plan(
         share = natural_tools * left // (texts + natural_tools)
         tools_bytes = max(least_tools, min(share, base_bytes - fixed_bytes - text_floor))
     left -= tools_bytes + least_prompt
-    reminders = tuple(max(_LEAST_REMINDER, size * left // texts) for size in natural_message[:-1])
+    shares = [size * left // texts for size in natural_message[:-1]]
+    # A text as short as "Ok." is one because the client has nothing more to say there: it does not grow.
+    kept = [size < _LEAST_REMINDER for size in natural_message[:-1]]
+    reminders = tuple(f if short else max(f, share) for f, share, short in zip(floors, shares, kept, strict=True))
     room = base_bytes - fixed_bytes - tools_bytes - sum(reminders)
     instructions = system_bytes or min(natural_system * left // texts, room - least_prompt)
     return Sizes(_tool_sizes(profile, chosen, tools_bytes), instructions, (*reminders, room - instructions))
@@ -109,17 +118,29 @@ def plan(
 def tool_table(seed: str, profile_name: str, sizes: tuple[ToolSize, ...]) -> tuple[dict[str, Any], ...]:
     """The definitions for `sizes`, shared between sessions: callers copy before they change one."""
     dialect = load(profile_name).dialect
-    return tuple(
-        tool_definition(
-            f"{seed}/tool",
-            size.name,
-            size.bytes,
-            size.description_bytes,
-            dialect=dialect,
-            first_argument=size.first_argument,
+    return tuple(_definition(f"{seed}/tool", size, dialect) for size in sizes)
+
+
+def _definition(seed: str, size: ToolSize, dialect: Dialect) -> dict[str, Any]:
+    n_bytes = size.bytes - (_DEFER_BYTES if size.deferred else 0)
+    if size.bare:
+        plain = bare_definition(seed, size.name, n_bytes)
+    else:
+        plain = tool_definition(
+            seed, size.name, n_bytes, size.description_bytes, dialect=dialect, first_argument=size.first_argument
         )
-        for size in sizes
-    )
+    return {**plain, DEFER: True} if size.deferred else plain
+
+
+def deferred_sizes(profile: ClientProfile, sizes: Sizes) -> tuple[ToolSize, ...]:
+    """Sizes of the tools that are loaded later, in the proportion of those that are sent from the start."""
+    if not profile.deferred:
+        return ()
+    recorded = _section([tool.bytes for tool in profile.deferred])
+    sent = {size.name for size in sizes.tools}
+    natural = _section([tool.bytes for tool in profile.tools if tool.name in sent])
+    total = max(_least_section(profile, profile.deferred), recorded * sizes.tools_bytes // max(natural, 1))
+    return _tool_sizes(profile, profile.deferred, None if sizes.tools_bytes == natural else total)
 
 
 def copied(value: Any) -> Any:
@@ -141,16 +162,22 @@ def _natural_tools_bytes(profile: ClientProfile, chosen: Sequence[ToolPart], rec
     if recorded:
         return recorded_bytes
     core = _section([tool.bytes for tool in profile.tools if tool.name in profile.core_tools])
-    return recorded_bytes * profile.scaled.tools_bytes // core
+    return recorded_bytes * profile.scaled.tools_bytes // core if core else 0
 
 
 def _section(tool_bytes: Sequence[int]) -> int:
     return sum(tool_bytes) + len(tool_bytes) + 1 if tool_bytes else 0
 
 
+def _frame(profile: ClientProfile, tool: ToolPart) -> int:
+    return frame_bytes(tool.name, profile.dialect, bare=tool.bare) + (_DEFER_BYTES if tool.deferred else 0)
+
+
 def _schema(profile: ClientProfile, tool: ToolPart, factor: float = 1.0) -> int:
     """Bytes of the tool's properties: as recorded, or scaled down with a floor; none stays none."""
-    recorded = tool.bytes - frame_bytes(tool.name, profile.dialect) - tool.description_bytes
+    if tool.bare:
+        return 0
+    recorded = tool.bytes - _frame(profile, tool) - tool.description_bytes
     return min(recorded, max(SMALLEST_SCHEMA, int(recorded * factor)))
 
 
@@ -159,7 +186,7 @@ def _least_section(profile: ClientProfile, chosen: Sequence[ToolPart]) -> int:
     floors = _description_floors(chosen)
     return _section(
         [
-            frame_bytes(tool.name, profile.dialect) + _schema(profile, tool, 0.0) + floor
+            _frame(profile, tool) + _schema(profile, tool, 0.0) + floor
             for tool, floor in zip(chosen, floors, strict=True)
         ]
     )
@@ -171,7 +198,10 @@ def _description_floors(chosen: Sequence[ToolPart]) -> list[int]:
 
 def _tool_sizes(profile: ClientProfile, chosen: Sequence[ToolPart], total: int | None) -> tuple[ToolSize, ...]:
     if total is None:
-        return tuple(ToolSize(t.name, t.bytes, t.description_bytes, t.first_argument) for t in chosen)
+        return tuple(
+            ToolSize(t.name, t.bytes, _fitting_description(profile, t), t.first_argument, t.deferred, t.bare)
+            for t in chosen
+        )
     if not chosen:
         if total:
             raise ValueError(f"tools_bytes={total} cannot be met without tools; leave it out or ask for tools")
@@ -182,7 +212,7 @@ def _tool_sizes(profile: ClientProfile, chosen: Sequence[ToolPart], total: int |
             f"tools_bytes={total} is too small for {len(chosen)} tools; give at least {least_total}, or fewer tools"
         )
     factor = min(1.0, total / _section([tool.bytes for tool in chosen]))
-    frames = [frame_bytes(tool.name, profile.dialect) for tool in chosen]
+    frames = [_frame(profile, tool) for tool in chosen]
     floors = _description_floors(chosen)
     # A tool without properties has nothing that could take up a byte lost to rounding, so its description is fixed.
     fixed = [_schema(profile, tool) == 0 for tool in chosen]
@@ -194,9 +224,17 @@ def _tool_sizes(profile: ClientProfile, chosen: Sequence[ToolPart], total: int |
     shares[weights.index(max(weights))] += room - sum(shares)
     sizes: list[ToolSize] = []
     for tool, frame, floor, schema, share in zip(chosen, frames, floors, schemas, shares, strict=True):
-        description = floor + share
-        sizes.append(ToolSize(tool.name, frame + schema + description, size_for_json(description), tool.first_argument))
+        text, n_bytes = floor + share, frame + schema + floor + share
+        sizes.append(ToolSize(tool.name, n_bytes, size_for_json(text), tool.first_argument, tool.deferred, tool.bare))
     return tuple(sizes)
+
+
+def _fitting_description(profile: ClientProfile, tool: ToolPart) -> int:
+    """The recorded description, or a shorter one where what it leaves is neither nothing nor room for a property."""
+    room = tool.bytes - _frame(profile, tool)
+    if tool.bare or holds(room - json_size(tool.description_bytes), tool.first_argument):
+        return tool.description_bytes
+    return size_for_json(room - SMALLEST_SCHEMA)
 
 
 def _fitting_schemas(profile: ClientProfile, chosen: Sequence[ToolPart], factor: float, room: int) -> list[int]:

@@ -6,7 +6,7 @@ import json
 from functools import lru_cache
 from typing import Any, Final, Literal
 
-from .filler import filler, json_size
+from .filler import filler, json_size, size_for_json
 
 Dialect = Literal["messages", "chat"]
 
@@ -34,9 +34,25 @@ def compact(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-def frame_bytes(name: str, dialect: Dialect) -> int:
+def frame_bytes(name: str, dialect: Dialect, *, bare: bool = False) -> int:
     """Compact-JSON size in bytes of the definition `name` with an empty description and no properties."""
-    return len(compact(_definition(name, "", {}, [], dialect)))
+    return len(compact(_bare(name, "") if bare else _definition(name, "", {}, [], dialect)))
+
+
+def bare_definition(seed: str, name: str, n_bytes: int) -> dict[str, Any]:
+    """A Messages tool without properties: its description fills `n_bytes` of compact JSON.
+
+    Raises ValueError below the size of its frame, and where a line break makes the size unreachable.
+    """
+    size = size_for_json(n_bytes - frame_bytes(name, "messages", bare=True))
+    made = _bare(name, filler(f"{seed}/{name}", size))
+    if len(compact(made)) != n_bytes:
+        raise ValueError(f"tool {name!r} cannot be exactly {n_bytes} bytes long; take one more or less")
+    return made
+
+
+def _bare(name: str, description: str) -> dict[str, Any]:
+    return {"name": name, "description": description, "input_schema": {"type": "object", "properties": {}}}
 
 
 def tool_definition(
@@ -78,6 +94,12 @@ def _schema_cost(names: tuple[str, ...], required: tuple[str, ...]) -> int:
     """Bytes the properties add to a definition while their descriptions are empty."""
     empty = {name: {"description": "", **_TYPES[i % len(_TYPES)]} for i, name in enumerate(names)}
     return len(compact(empty)) - len("{}") + len(compact({"required": required})) - len("{}") + len(",")
+
+
+def holds(n_bytes: int, first_argument: str | None) -> bool:
+    """True when a definition can have properties of exactly this many bytes."""
+    first = (first_argument or _NAMES[0],)
+    return n_bytes == 0 or n_bytes >= _schema_cost(first, first)
 
 
 def _properties(seed: str, tool: str, n_bytes: int, first_argument: str | None) -> tuple[dict[str, Any], list[str]]:

@@ -7,6 +7,7 @@ import ssl
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from conformance import __version__
 from conformance.errors import TargetProblem, UsageProblem
@@ -58,6 +59,15 @@ def is_loopback(url: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def environment_proxy(url: str) -> str | None:
+    """The environment's proxy for `url`, or None; this machine needs none."""
+    parts = urlsplit(url)
+    if is_loopback(url) or proxy_bypass(parts.netloc):
+        return None
+    proxies = getproxies()
+    return proxies.get(parts.scheme) or proxies.get("all")
 
 
 def plain_client_options(url: str) -> dict[str, Any]:

@@ -106,21 +106,21 @@ _ALL = (
     Fault(
         "input-includes-cached",
         "cached tokens are counted inside the input and once more beside it",
-        _ids("USE-01 USE-05 USE-06"),
+        _ids("CMP-01 USE-01 USE-05 USE-06"),
         "llm-rosetta 0.13.0 and ant2oai 0.1.6: 1000 / 900 where 100 / 900 is right",
         usage.InputIncludesCached,
     ),
     Fault(
         "exclude-cache-off",
         "the switch for Anthropic-style input is off: inclusive input, and an estimate in message_start",
-        _ids("STR-02 USE-01 USE-06 USE-07 USE-08"),
+        _ids("CMP-01 STR-02 USE-01 USE-06 USE-07 USE-08"),
         "new-api before its switch: clients compact at half their window",
         usage.ExcludeCacheOff,
     ),
     Fault(
         "estimate-input",
         "the prompt's tokens are a quarter of its bytes instead of what the upstream counted",
-        _ids("USE-01 USE-05"),
+        _ids("CMP-01 USE-01 USE-05"),
         "gateways that bill by their own tokenizer",
         usage.EstimateInput,
     ),
@@ -141,7 +141,7 @@ _ALL = (
     Fault(
         "delta-without-input",
         "the last message_delta tells the output tokens only",
-        _ids("STR-03 USE-01 USE-07"),
+        _ids("STR-03 USE-01 USE-07 CMP-01"),
         "claude-code-router 2.0.0 and rolter 0.1.0 leave the zeros of message_start standing",
         streams.DeltaWithoutInput,
     ),
@@ -155,7 +155,7 @@ _ALL = (
     Fault(
         "start-estimate",
         "message_start carries an estimate above the final input",
-        _ids("STR-02"),
+        _ids("STR-02 CMP-01"),
         "LiteLLM 1.81.9; vLLM's own /v1/messages starts with the full prompt and ends with less",
         streams.StartEstimate,
     ),
@@ -169,7 +169,7 @@ _ALL = (
     Fault(
         "no-include-usage",
         "the upstream is not asked for usage in streams, so there is none to report",
-        _ids("STR-03 STR-04 USE-07"),
+        _ids("STR-03 STR-04 USE-07 CMP-01"),
         "claude-code-router 2.0.0, openai2claude 0.1.1, rolter 0.1.0",
         streams.NoIncludeUsage,
     ),
@@ -186,6 +186,13 @@ _ALL = (
         _ids("PIN-04 USE-05"),
         "usage of several chunks added up instead of the last one taken",
         usage.CachedTwice,
+    ),
+    Fault(
+        "session-high-water",
+        "a session's prompt is counted as the largest it ever had, also after its client has compacted",
+        _ids("CMP-01"),
+        "context gauges that never fall; opencode compacts for ever while the reported usage stays above its limit",
+        usage.SessionHighWater,
     ),
 )
 

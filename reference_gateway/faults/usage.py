@@ -1,8 +1,12 @@
 """Faults in how tokens are counted."""
 
+from collections.abc import MutableMapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
 from ..config import Channel
 from ..counts import read_counts, token_count
-from ..jsontext import dumps
+from ..jsontext import dumps, loads
 from ..seams import JSONObject, Mutations
 
 _CONSTANT = 1024
@@ -247,3 +251,24 @@ class EstimateInput(Mutations):
             "total_tokens": self._estimate + (counts.completion or 0),
         }
         return changed if counts.cached is None else _with_cached(changed, min(counts.cached, self._estimate))
+
+
+class SessionHighWater(Mutations):
+    """A Messages session's prompt is the largest one it ever had: after its client has compacted, too."""
+
+    def __init__(self, received: bytes) -> None:
+        super().__init__(received)
+        self._shared: MutableMapping[str, Any] = {}
+
+    def calling(self, shared: MutableMapping[str, Any]) -> AbstractAsyncContextManager[Any]:
+        self._shared = shared
+        return super().calling(shared)
+
+    def messages_usage(self, usage: JSONObject) -> JSONObject:
+        session = _object(_object(loads(self.received)).get("metadata")).get("user_id")
+        if not isinstance(session, str):
+            return usage
+        beside = usage.get("cache_read_input_tokens", 0) + usage.get("cache_creation_input_tokens", 0)
+        most = max(usage["input_tokens"] + beside, self._shared.get(f"most of {session}", 0))
+        self._shared[f"most of {session}"] = most
+        return {**usage, "input_tokens": most - beside}

@@ -25,14 +25,14 @@ async def count_tokens(exchange: Exchange) -> Response:
     body = exchange.mutations.chat_body({"model": route.model, **prompt})
     shown = {name: body[name] for name in ("model", "messages", "tools") if name in body}
     try:
-        response = await exchange.upstream().post("/tokenize", dumps(shown))
+        received = await exchange.upstream().post("/tokenize", dumps(shown))
     except GatewayError as error:
         if error.status in _ABSENT:
             message = "the upstream of this model cannot count tokens; estimate them in the client"
             raise GatewayError(404, message) from error
         raise
     try:
-        answer = quick_loads(response.content)
+        answer = quick_loads(received)
     except JSONTextError:
         answer = None
     count = token_count(answer.get("count")) if isinstance(answer, dict) else None

@@ -60,9 +60,9 @@ async def messages(exchange: Exchange) -> Response:
         stream = await exchange.upstream().stream(CHAT_PATH, dumps(chat))
         return event_stream(exchange, stream, _events(exchange, stream, translator), error_event)
 
-    response = await exchange.upstream().post(CHAT_PATH, dumps(chat))
+    received = await exchange.upstream().post(CHAT_PATH, dumps(chat))
     try:
-        answer = quick_loads(response.content)
+        answer = quick_loads(received)
     except JSONTextError as error:
         raise UpstreamBroken("the upstream's answer is not JSON") from error
     if embedded := exchange.upstream().embedded_error(answer):

@@ -34,15 +34,15 @@ async def forward(exchange: Exchange, route: Route, path: str) -> Response:
     if exchange.streamed:
         stream = await exchange.upstream().stream(path, body)
         return event_stream(exchange, stream, _relay(exchange, stream), error_event)
-    response = await exchange.upstream().post(path, body)
+    received = await exchange.upstream().post(path, body)
     try:
-        answer = quick_loads(response.content)
+        answer = quick_loads(received)
         exchange.usage = answer.get("usage") if isinstance(answer, dict) else None
     except JSONTextError as error:
         raise UpstreamBroken("the upstream's answer is not JSON") from error
     if embedded := exchange.upstream().embedded_error(answer):
         raise embedded
-    return Response(response.content, media_type="application/json")
+    return Response(received, media_type="application/json")
 
 
 async def _relay(exchange: Exchange, stream: UpstreamStream) -> AsyncGenerator[bytes]:

@@ -7,8 +7,8 @@ import pytest
 import reference_gateway
 from reference_gateway import Channel, ConfigError, GatewayConfig, load_config
 from reference_gateway.channels import ChannelTable
+from reference_gateway.clients import is_loopback
 from reference_gateway.errors import GatewayError
-from reference_gateway.upstream import is_loopback
 
 MINIMAL = '[[channels]]\nname = "c"\nurl = "http://127.0.0.1:1/v1"\nmodels = ["m"]\n'
 

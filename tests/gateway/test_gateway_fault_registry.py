@@ -15,6 +15,7 @@ FAMILIES = {
     "STR": range(1, 10),
     "ERR": [1, 2],
     "CNT": [1],
+    "CMP": [1],
 }
 RULES = {f"{family}-{number:02d}" for family, numbers in FAMILIES.items() for number in numbers}
 

@@ -82,6 +82,34 @@ def test_a_usage_fault(fault: str, path: str, reported: JSONObject, field: str, 
     assert [type(found.get(field)) for found in seen] == [type(right), type(wrong)]
 
 
+def test_a_session_s_prompt_never_falls() -> None:
+    """Of the session with that id alone, on /v1/messages, plain and streamed; its cached part stays right."""
+    sizes = (1000, 3000, 950)
+    ids = [{"metadata": {"user_id": "one"}}, {"metadata": {"user_id": "two"}}, {}]
+    with (
+        scripted_upstream() as (upstream, url),
+        gateway(url, "session-high-water") as base,
+        httpx.Client(base_url=base, trust_env=False, timeout=20) as client,
+    ):
+
+        def inputs(path: str, **more: Any) -> list[Any]:
+            found = []
+            for size in sizes:
+                reported = usage(cached_tokens=900) | {"prompt_tokens": size}
+                streamed = more.get("stream", False)
+                upstream.answer(text_stream("a", usage=reported) if streamed else completion(usage=reported))
+                body = {"model": "real", "max_tokens": 5, "messages": [{"role": "user", "content": "hi"}], **more}
+                response = client.post(path, json=body)
+                told = last_usage(response) if streamed else plain_usage(response)
+                found.append(told.get("input_tokens", told.get("prompt_tokens")))
+                assert told.get("cache_read_input_tokens", 900) == 900
+            return found
+
+        assert [inputs("/v1/messages", **more) for more in ids] == [[100, 2100, 2100]] * 2 + [[100, 2100, 50]]
+        assert inputs("/v1/messages", stream=True, metadata={"user_id": "three"}) == [100, 2100, 2100]
+        assert inputs("/v1/chat/completions", **ids[0]) == list(sizes)
+
+
 PARTIAL = USAGE | {"completion_tokens": 7}
 TWICE = Stream([chunk({"content": "a"}), chunk({}, "stop"), usage_chunk(PARTIAL), usage_chunk(USAGE)])
 ON_FINISH = Stream([chunk({"content": "a"}), chunk({}, "stop", usage=USAGE)])

@@ -106,6 +106,7 @@ class ScriptedRun:
             prompt_tokens_planned=1000,
             prompt_tokens_sent=900,
             verdicts=tuple(self.verdicts),
+            baseline=self.options.baseline.state(self.verdicts) if self.options.baseline else None,
         )
 
     def exit_code(self) -> ExitCode:
@@ -115,6 +116,7 @@ class ScriptedRun:
             musts=frozenset(rule.id for rule in RULES.values() if rule.is_must),
             requested=sorted({rule.family for rule in select(self.options.rules)}),
             allowed_unjudged=self.options.allow_unjudged,
+            stale=bool(self.options.baseline and self.options.baseline.state(self.verdicts).stale),
         )
 
     def close(self) -> None:

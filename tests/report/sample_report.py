@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from conformance.rules import RULES
 from conformance.verdicts import (
+    BaselineState,
     Change,
     Entry,
     Excerpt,
     Fact,
+    KnownFailure,
     RunReport,
+    Stale,
     Status,
     Table,
     Vantage,
@@ -129,3 +134,19 @@ def mixed() -> RunReport:
         for entry in rule.entries
     ]
     return run_report(tuple(verdicts))
+
+
+def with_baseline() -> RunReport:
+    """The mixed report under a baseline: two failures known, one entry stale, one that could not be checked."""
+    listed = {
+        ("PFX-02", Entry.MESSAGES): KnownFailure("PFX-02", Entry.MESSAGES, "attribution-kept", f"ticket 7 {HOSTILE}"),
+        ("PFX-09", Entry.CHAT): KnownFailure("PFX-09", Entry.CHAT, "order", "ticket 8"),
+    }
+    gone = KnownFailure("USE-06", Entry.CHAT, "total-moves", "ticket 9")
+    unsure = KnownFailure("PFX-14", Entry.CHAT, "body-differs", "ticket 10")
+    report = mixed()
+    verdicts = tuple(
+        replace(v, known=listed[v.rule, v.entry].reason) if (v.rule, v.entry) in listed else v for v in report.verdicts
+    )
+    state = BaselineState(tuple(listed.values()), (Stale(gone, "it passes"),), (unsure,))
+    return replace(report, verdicts=verdicts, baseline=state)

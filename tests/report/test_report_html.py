@@ -5,11 +5,11 @@ from __future__ import annotations
 from html.parser import HTMLParser
 
 import pytest
-from sample_report import HOSTILE, green, mixed, run_report, verdict
+from sample_report import HOSTILE, green, mixed, run_report, verdict, with_baseline
 
 from conformance.report import as_html, wording
 from conformance.rules import RULES
-from conformance.verdicts import Change, Entry, ExitCode, RunReport, Status
+from conformance.verdicts import Change, Entry, ExitCode, RunReport, Status, Table
 
 VOID = {"meta", "br"}
 
@@ -129,3 +129,26 @@ def test_a_problem_and_a_lone_surrogate_can_be_shown() -> None:
     page = Page(render(run_report((odd,), problem="no answer"), ExitCode.TARGET))
     assert "no answer" in page.text
     assert "\\xd800" in page.text
+
+
+def test_known_failures_and_stale_entries_are_shown() -> None:
+    page = Page(as_html.render(with_baseline(), ExitCode.RED).decode())
+    assert "known fail" in page.text
+    assert "Known: ticket 7" in page.text
+    assert "STALE: it passes" in page.text
+    assert "not checked in this run (body-differs): ticket 10" in page.text
+    assert "script" not in page.tags
+
+
+def test_every_verdict_is_there_with_its_number_of_requests_and_its_tables() -> None:
+    shown = Table("turns", ("turn", "cached"), ((1, 4_242),))
+    report = run_report(
+        (
+            verdict("PFX-01", Entry.CHAT, Status.PASS, "kept", tables=(shown,), n=7),
+            verdict("PFX-09", Entry.CHAT, Status.INCONCLUSIVE, "too few", n=3),
+        )
+    )
+    page = Page(as_html.render(report, ExitCode.GREEN).decode())
+    assert "PFX-01 on chat: pass, 7 requests" in page.text
+    assert "4,242" in page.text
+    assert "PFX-09 on chat: inconclusive, 3 requests" in page.text

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from sample_report import green, mixed, run_report, verdict
+from sample_report import green, mixed, run_report, verdict, with_baseline
 
 from conformance.report import as_json
 from conformance.rules import RULES
@@ -45,8 +45,23 @@ def test_it_says_what_the_run_said() -> None:
     assert own["authority"] == [{"name": "prefixproof's own invariant", "link": None}]
 
 
+def test_a_baseline_is_told_entry_by_entry() -> None:
+    data = json.loads(as_json.render(with_baseline(), ExitCode.RED))
+    told = data["baseline"]
+    assert [(e["rule"], e["entry"], e["code"]) for e in told["seen"]] == [
+        ("PFX-02", "messages", "attribution-kept"),
+        ("PFX-09", "chat", "order"),
+    ]
+    assert [(e["rule"], e["seen"]) for e in told["stale"]] == [("USE-06", "it passes")]
+    assert [e["rule"] for e in told["unchecked"]] == ["PFX-14"]
+    known = {(rule["id"], v["entry"]) for rule in data["rules"] for v in rule["verdicts"] if v["known"] is not None}
+    assert known == {("PFX-02", "messages"), ("PFX-09", "chat")}
+    assert data["summary"]["fail"] == 2, "a known failure is still one"
+    assert json.loads(as_json.render(mixed(), ExitCode.RED))["baseline"] is None
+
+
 def test_every_field_and_every_status_is_described() -> None:
-    data = as_json.document(mixed(), ExitCode.RED)
+    data = as_json.document(with_baseline(), ExitCode.RED)
     data.pop("summary")  # its names are statuses, described as such
     for name in field_names(json.loads(json.dumps(data))):
         assert re.search(rf"[`.{{ ]{name}[`.,}}]", DESCRIPTION), name

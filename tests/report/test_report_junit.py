@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
-from sample_report import HOSTILE, green, mixed, run_report
+from sample_report import HOSTILE, green, mixed, run_report, with_baseline
 
 from conformance.report import as_junit
 from conformance.rules import RULES
@@ -52,6 +52,22 @@ def test_counts_add_up() -> None:
     suite = next(parsed(as_junit.render(mixed())).iter("testsuite"))
     assert suite.attrib["tests"] == str(sum(len(rule.entries) for rule in RULES.values()))
     assert (suite.attrib["failures"], suite.attrib["errors"], suite.attrib["skipped"]) == ("2", "1", "4")
+
+
+def test_a_known_failure_is_skipped_with_its_reason_and_a_stale_entry_fails() -> None:
+    data = as_junit.render(with_baseline())
+    found = cases(data)
+    known = found["PFX-02[messages]"]
+    assert [child.tag for child in known] == ["properties", "skipped", "system-out"]
+    assert properties(known)["status"] == "fail"
+    assert properties(known)["known"].startswith("ticket 7")
+    assert known.find("skipped").attrib["message"].startswith("known fail: ticket 7")  # type: ignore[union-attr]
+    assert [child.tag for child in found["PIN-01[messages]"] if child.tag != "properties"] == ["failure"]
+    [stale] = found["baseline"].findall("failure")
+    assert "USE-06 on chat: STALE: it passes" in (stale.text or "")
+    suite = next(parsed(data).iter("testsuite"))
+    assert suite.attrib["tests"] == str(len(found))
+    assert (suite.attrib["failures"], suite.attrib["errors"], suite.attrib["skipped"]) == ("2", "1", "6")
 
 
 def test_hostile_text_stays_text() -> None:

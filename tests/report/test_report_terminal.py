@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from rich.cells import cell_len
-from sample_report import green, mixed, run_report, verdict
+from sample_report import green, mixed, run_report, verdict, with_baseline
 from syrupy.assertion import SnapshotAssertion
 
 from conformance.report import terminal
@@ -24,6 +24,10 @@ def test_a_green_run_reads_well(snapshot: SnapshotAssertion) -> None:
     assert terminal.summary(green(), ExitCode.GREEN, width=80, colour=False) == snapshot
 
 
+def test_known_failures_are_shown_as_such(snapshot: SnapshotAssertion) -> None:
+    assert terminal.summary(with_baseline(), ExitCode.RED, width=100, colour=False) == snapshot
+
+
 @pytest.mark.parametrize("width", [1, 60, 80, 100, 140, 1000])
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     text = terminal.summary(mixed(), ExitCode.SUITE, width=width, colour=False)
@@ -37,7 +41,7 @@ def test_every_rule_has_its_row_in_the_order_of_the_catalogue() -> None:
 
 
 def test_without_colour_there_is_no_control_character_whatever_the_target_says() -> None:
-    text = terminal.summary(mixed(), ExitCode.SUITE, width=100, colour=False)
+    text = terminal.summary(with_baseline(), ExitCode.SUITE, width=100, colour=False)
     assert all(character.isprintable() or character == "\n" for character in text)
     assert "[bold]not markup[/bold]" in text
 

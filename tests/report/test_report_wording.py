@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from sample_report import green, mixed, run_report, verdict
+from sample_report import green, mixed, run_report, verdict, with_baseline
 
 from conformance.report import wording
 from conformance.rules import RULES
@@ -95,12 +97,52 @@ def test_a_rule_broken_on_one_entry_says_on_which() -> None:
 
 @pytest.mark.parametrize("code", list(ExitCode))
 def test_every_exit_code_has_a_meaning(code: ExitCode) -> None:
-    assert wording.exit_line(code).startswith(f"exit {int(code)}: ")
+    assert wording.exit_line(code, green()).startswith(f"exit {int(code)}: ")
 
 
 @pytest.mark.parametrize("status", list(Status))
 def test_every_status_has_a_short_form_that_fits_its_column(status: Status) -> None:
     assert 0 < len(wording.SHOWN_STATUS[status]) <= 12
+
+
+def test_known_failures_are_told_as_failures_that_are_known() -> None:
+    report = with_baseline()
+    shown = {r.rule: wording.shown_status(r) for r in report.results}
+    assert shown["PFX-02"] == "known fail"
+    assert shown["PFX-09"] == "known warn"
+    assert shown["PIN-01"] == "FAIL", "a consequence nobody listed is not known"
+    assert "2 failed (1 known), 1 warned (1 known)" in wording.summary_line(report)
+    assert [r.rule for r in wording.failures(report)][:2] == ["PFX-02", "PIN-01"]
+    lines = wording.baseline_lines(report)
+    assert [text.partition(":")[0].partition(" (")[0] for _, text in lines] == [
+        "STALE",
+        "known",
+        "known",
+        "not checked in this run",
+    ]
+    assert lines[0][0] == "USE-06 on chat"
+
+
+def test_the_exit_line_never_calls_a_known_failure_a_pass() -> None:
+    report = with_baseline()
+    assert report.baseline is not None
+    assert wording.exit_line(ExitCode.RED, report) == "exit 1: a MUST failed, and 1 stale baseline entry"
+    rest = tuple(v for v in report.verdicts if v.rule != "PIN-01")
+    only_stale = replace(report, verdicts=rest)
+    assert (
+        wording.exit_line(ExitCode.RED, only_stale)
+        == "exit 1: 1 stale baseline entry: remove what is gone from the file"
+    )
+    fresh = replace(only_stale, baseline=replace(report.baseline, stale=()))
+    assert wording.exit_line(ExitCode.GREEN, fresh) == (
+        "exit 0: every MUST that was judged passed, but for 1 known failure"
+    )
+
+
+def test_every_verdict_s_evidence_is_told_once() -> None:
+    report = mixed()
+    told = [v for r in wording.failures(report) for v in wording.told(r)]
+    assert sorted(map(id, [*told, *wording.other_verdicts(report)])) == sorted(map(id, report.verdicts))
 
 
 def test_shortened_cuts_at_a_word() -> None:

@@ -6,18 +6,20 @@ import dataclasses
 
 import pytest
 
+from conformance.sessions import CLIENTS
 from conformance.sessions.attribution import BLANK_CCH, attribution_text
 from conformance.sessions.profile import CLAUDE_CODE, OPENCODE, available, load
 
 
 def test_the_named_profiles_are_shipped() -> None:
-    assert available() == (CLAUDE_CODE, OPENCODE)
+    assert {CLAUDE_CODE, OPENCODE} < set(available())
+    assert set(available()) == set(CLIENTS)
 
 
 @pytest.mark.parametrize("name", available())
 def test_tool_section_adds_up(name: str) -> None:
     profile = load(name)
-    commas_and_brackets = len(profile.tools) + 1
+    commas_and_brackets = len(profile.tools) + 1 if profile.tools else 0
     assert sum(tool.bytes for tool in profile.tools) + commas_and_brackets == profile.tools_bytes
     assert all(0 < tool.description_bytes < tool.bytes for tool in profile.tools)
 
@@ -28,7 +30,8 @@ def test_references_inside_a_profile_resolve(name: str) -> None:
     names = [tool.name for tool in profile.tools]
     assert len(set(names)) == len(names)
     assert set(profile.core_tools) <= set(names)
-    assert profile.scaled.tools <= len(profile.core_tools)
+    assert profile.scaled.tools <= len(profile.tools)
+    assert set(profile.sub_agent.tools if profile.sub_agent else ()) <= set(names)
     for call in profile.calls:
         assert {tool.name: tool.first_argument for tool in profile.tools}[call.tool]
         assert call.result_form == "string"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import conformance
-from conformance.sessions import ChatCodingSession, ClaudeCodeSession, dual_text_request
+from conformance.sessions import CLIENTS, ChatCodingSession, ClaudeCodeSession, dual_text_request
 from conformance.sessions.tool_definitions import compact
 
 ROOT = Path(conformance.__file__).parent.parent
@@ -41,6 +41,9 @@ def digest() -> str:
                 s.grow(size)
                 seen.update(s.encoded())
             seen.update(compact([s.headers(), s.fragments()]).encode())
+    for recorded in CLIENTS.values():
+        for request in recorded.play(seed="determinism", salt="pp-determinism"):
+            seen.update(compact([request.path, dict(request.body), dict(request.headers), request.group]).encode())
     seen.update(compact(dual_text_request("pp-determinism", 1001)).encode())
     return seen.hexdigest()
 

@@ -11,19 +11,19 @@ from datetime import UTC, datetime
 from typing import Any
 
 import orjson
-from suite_targets import (
+from suite_layers import (
     Asked,
     Change,
     Json,
     Layer,
     Reply,
-    Target,
     UsageChange,
     event_bytes,
     json_reply,
     set_cached,
     total_of,
 )
+from suite_targets import Target
 
 from conformance.verdicts import Entry
 

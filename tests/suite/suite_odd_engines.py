@@ -6,14 +6,8 @@ import random
 from collections.abc import Callable
 
 import orjson
-from suite_targets import (
-    Asked,
-    Json,
-    Layer,
-    Reply,
-    Target,
-    set_cached,
-)
+from suite_layers import Asked, Json, Layer, Reply, set_cached
+from suite_targets import Target
 
 
 def absent_when_zero(_: Asked, usage: Json) -> Json:

@@ -8,15 +8,8 @@ import re
 from collections.abc import Callable
 
 import orjson
-from suite_targets import (
-    Asked,
-    Json,
-    Layer,
-    Reply,
-    Target,
-    event_bytes,
-    json_reply,
-)
+from suite_layers import Asked, Json, Layer, Reply, event_bytes, json_reply
+from suite_targets import Target
 
 from conformance.verdicts import Entry
 

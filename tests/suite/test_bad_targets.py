@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import pytest
 from suite_bad_targets import BAD, fails
-from suite_targets import Asked, Judged, Layer, Reply, Target, judge
+from suite_layers import Asked, Layer, Reply
+from suite_targets import Judged, Target, judge
 
 from conformance.options import Budget
 from conformance.verdicts import Entry, ExitCode, Status

@@ -6,7 +6,8 @@ import random
 from collections.abc import Callable
 
 import pytest
-from suite_targets import Asked, Judged, Layer, Target, judge
+from suite_layers import Asked, Layer
+from suite_targets import Judged, Target, judge
 
 from conformance.diagnosis.divergence import ends_in_white_space
 from conformance.diagnosis.prompt import parse_prompt

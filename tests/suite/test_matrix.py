@@ -45,6 +45,18 @@ def test_the_clean_pair_passes_everything(cells: list[Cell]) -> None:
     assert all(v.n > 0 for v in judged)
 
 
+def test_every_failure_has_a_code_a_baseline_can_name(cells: list[Cell]) -> None:
+    failed = [v for cell in cells for v in cell.verdicts if v.status in (Status.FAIL, Status.WARN)]
+    assert failed
+    assert [(v.rule, v.reason) for v in failed if not v.code] == []
+
+
+def test_every_verdict_shows_the_requests_it_rests_on(cells: list[Cell]) -> None:
+    judged = [v for cell in cells for v in cell.verdicts if v.status.judged]
+    bare = {(v.rule, v.status) for v in judged if v.n < 1 or not any(table.rows for table in v.tables)}
+    assert bare == set()
+
+
 def test_rules_that_need_load_say_so_and_count_for_nothing(cells: list[Cell]) -> None:
     waiting = [v for v in cells[0].verdicts if v.rule not in JUDGED]
     assert {v.rule for v in waiting} == {"AFF-01", *(f"L2-0{n}" for n in range(1, 8))}
@@ -63,9 +75,9 @@ def test_no_two_rules_have_the_same_declared_faults() -> None:
 
 
 def test_a_cell_is_cheap(cells: list[Cell]) -> None:
-    """Budget: 1.5 s of CPU a cell (design 3) on an idle machine; with both cores busy a cell takes up to 1.9."""
+    """Budget: 1.5 s of CPU a cell (design 3)."""
     middle = sorted(cell.cpu for cell in cells)[len(cells) // 2]
-    assert middle <= 3.0
+    assert middle <= 1.5
 
 
 def test_root_and_consequence(cells: list[Cell]) -> None:

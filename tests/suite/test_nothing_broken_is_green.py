@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from suite_bad_targets import BAD, FailsOnce, FrozenClock, fails, fails_now_and_then, roles_mapped
-from suite_targets import Asked, Judged, Layer, Reply, Target, engine_of, judge
+from suite_layers import Asked, Layer, Reply
+from suite_targets import Judged, Target, engine_of, judge
 
 from conformance.errors import UsageProblem
 from conformance.options import Budget, RunOptions

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from suite_layers import Layer
 from suite_odd_engines import CACHES, MODELS, UNRELIABLE, head_only
 from suite_odd_gateways import ANSWERS, GATEWAYS, ON_BOTH_ENTRIES, no_details_on_chat, only
-from suite_targets import (
-    Judged,
-    Layer,
-    Target,
-    judge,
-)
+from suite_targets import Judged, Target, judge
 
 from conformance.options import Budget
 from conformance.rules import RULES

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from suite_layers import Asked, Json, Layer
 from suite_odd_engines import RandomText
-from suite_targets import Asked, Json, Judged, Layer, Target, judge
+from suite_targets import Judged, Target, judge
 
 from conformance.diagnosis.prompt import parse_prompt
 from conformance.observe.records import matching_records, own_record

@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import pytest
 from suite_bad_targets import stream_cut
+from suite_layers import Asked, Layer, Reply, json_reply
 from suite_odd_engines import says_nothing
-from suite_targets import Asked, Layer, Reply, Target, json_reply, judge
+from suite_targets import Target, judge
 
 from conformance.verdicts import Entry, ExitCode, Status
 

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 from suite_bad_targets import all_cached
+from suite_layers import Asked, Json, Layer, set_cached
 from suite_odd_engines import head_only
-from suite_targets import Asked, Json, Judged, Layer, Target, judge, set_cached
+from suite_targets import Judged, Target, judge
 
 from conformance.options import Budget
 from conformance.verdicts import Entry, ExitCode, Status

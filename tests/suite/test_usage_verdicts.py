@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from suite_bad_targets import Constant, on, usage_null
-from suite_targets import Asked, Json, Judged, Layer, Target, UsageChange, judge
+from suite_layers import Asked, Json, Layer, UsageChange
+from suite_targets import Judged, Target, judge
 
 from conformance.evidence.conversation import Sent
 from conformance.judgements.usage import cached_moves_total
