@@ -37,7 +37,7 @@ RUN_TARGETS = "tests/targets/run_targets.py"
 OF_OTHERS = {
     *("--enable-prompt-tokens-details", "--chat-template", "--kv-transfer-config", "--no-kv-transfer-config"),  # vLLM
     *("--no-speculative-config", "--prefix-cache-retention-interval"),  # vLLM
-    *("--speculative-config", "--kv-offloading-size"),  # vLLM
+    *("--speculative-config", "--kv-offloading-size", "--no-enable-prefix-caching"),  # vLLM
     "--snapshot-update",  # syrupy
     "--config",  # LiteLLM too
 }
