@@ -57,23 +57,12 @@ def load_vllm() -> dict[str, Any]:
     from vllm.v1.structured_output import StructuredOutputManager
 
     utils.init_none_hash(sha256)
-    return {
-        "CPUOffloadingSpec": CPUOffloadingSpec,
-        "EngineArgs": EngineArgs,
-        "KVConnectorOutput": KVConnectorOutput,
-        "KVTransferConfig": KVTransferConfig,
-        "ModelRunnerOutput": ModelRunnerOutput,
-        "OffloadingWorkerMetadata": OffloadingWorkerMetadata,
-        "Request": Request,
-        "RequestStatus": RequestStatus,
-        "SamplingParams": SamplingParams,
-        "Scheduler": Scheduler,
-        "StructuredOutputManager": StructuredOutputManager,
-        "interface": interface,
-        "sha256": sha256,
-        "torch": torch,
-        "utils": utils,
-    }
+    classes = (
+        *(CPUOffloadingSpec, EngineArgs, KVConnectorOutput, KVTransferConfig, ModelRunnerOutput, Request),
+        *(OffloadingWorkerMetadata, RequestStatus, SamplingParams, Scheduler, StructuredOutputManager),
+    )
+    modules = {"interface": interface, "sha256": sha256, "torch": torch, "utils": utils}
+    return {one.__name__: one for one in classes} | modules
 
 
 def version() -> str:
