@@ -68,9 +68,7 @@ def load_vllm() -> dict[str, Any]:
 def version() -> str:
     """vLLM's version without a local suffix."""
     with contextlib.suppress(Exception):
-        from vllm import __version__
-
-        return str(__version__).split("+")[0]
+        return str(__import__("vllm").__version__).split("+")[0]
     return "unknown"
 
 
@@ -86,12 +84,12 @@ class Engine:
 
     def __init__(self) -> None:
         self.v = load_vllm()
-        folder = tempfile.mkdtemp(prefix="prefixproof-")
-        with open(os.path.join(folder, "config.json"), "w") as out:
+        self._folder = tempfile.TemporaryDirectory(prefix="prefixproof-")
+        with open(os.path.join(self._folder.name, "config.json"), "w") as out:
             json.dump(_TINY, out)
         known = inspect.signature(self.v["EngineArgs"]).parameters
         wanted = {
-            "model": folder,
+            "model": self._folder.name,
             "skip_tokenizer_init": True,
             "load_format": "dummy",
             "dtype": "bfloat16",
