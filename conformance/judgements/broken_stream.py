@@ -83,15 +83,11 @@ def unfinished_is_no_end(observed: Observed) -> Verdict:
         return nothing
     # A cut that just stops is STR-07's; and where the gateway relays a dialect it adds nothing that was not there.
     relays = observed.entry is Entry.CHAT or any(p.native for p in ended)
-    seen = [
-        (p, e)
-        for p in (*ended, *aborted)
-        if p.reached and ((e := ending(p.exchange)) is not Ending.STOPS or (p in ended and not relays))
-    ]
-    mirrored = sum(p.reached for p in (*ended, *aborted)) - len(seen)
+    seen = [(p, ending(p.exchange)) for p in (*ended, *aborted) if p.reached]
+    judged = [(p, e) for p, e in seen if e is not Ending.STOPS or (p in ended and not relays)]
     codes = {Ending.FINISHED: "end-turn", Ending.STOPS: "events-stop"}
-    good = f"none of {len(seen) + mirrored} unfinished upstream answers is called finished"
-    return _said(observed, judging, seen, codes, good, n=len(seen) + mirrored)
+    good = f"none of {len(seen)} unfinished upstream answers is called finished"
+    return _said(observed, judging, judged, codes, good, seen)
 
 
 def _aborted(scripted: ScriptedUpstream) -> list[Played]:
@@ -104,13 +100,15 @@ def _said(
     seen: Sequence[tuple[Played, Ending]],
     codes: Mapping[Ending, str],
     good: str,
-    n: int | None = None,
+    shown: Sequence[tuple[Played, Ending]] | None = None,
 ) -> Verdict:
-    n = len(seen) if n is None else n
+    """The verdict on the endings `seen`; `shown` are all that were looked at, where those are more."""
+    shown = seen if shown is None else shown
+    n = len(shown)
     table = Table(
         "how streams ended",
         ("the upstream", "the client sees", "stop reason", "output tokens"),
-        tuple((p.name, str(e), p.exchange.stop_reason, p.exchange.usage.output) for p, e in seen),
+        tuple((p.name, str(e), p.exchange.stop_reason, p.exchange.usage.output) for p, e in shown),
     )
     for bad, code in codes.items():
         found = [p for p, e in seen if e is bad]

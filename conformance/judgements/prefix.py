@@ -204,6 +204,8 @@ def tools_keep_their_order(observed: Observed) -> Verdict:
     for exchanges in (*(_exchanges(arm.new_turns) for arm in arms), _streamed_twice(observed)):
         prompts = upstream_prompts(exchanges)
         n += len(prompts)
+        rows = tuple((_place(e, i), len(p.tools), _digest(repr(p.tools).encode())) for i, (e, p) in enumerate(prompts))
+        table = Table("tool sections as they arrive", ("request", "tools", "digest"), rows)
         if any(len(prompt.tools) < 2 for _, prompt in prompts):
             return judging.undecided("fewer than two tools reached the upstream (see CON-01)", n)
         for i in range(len(prompts) - 1):
@@ -217,13 +219,12 @@ def tools_keep_their_order(observed: Observed) -> Verdict:
                 n,
                 code="tools-reordered",
                 change=change,
+                tables=(table,),
                 ruled_out=("the client: it sent the same tool section, byte for byte, on every turn",),
                 excerpts=(evidence(f"turn {i + 2}", prompts[i + 1][0], observed),),
             )
     if n < 4:
         return judging.undecided(f"only {n} requests with tools reached the recorder", n)
-    rows = tuple((_place(e, i), len(p.tools), _digest(repr(p.tools).encode())) for i, (e, p) in enumerate(prompts))
-    table = Table("tool sections as they arrive", ("request", "tools", "digest"), rows)
     return judging.passes(f"tools and their keys arrive in one order in all {n} requests", n, tables=(table,))
 
 

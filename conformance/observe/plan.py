@@ -17,8 +17,8 @@ FRAME_TOKENS = 400
 IDENTICAL_REQUESTS = 20
 """Byte-identical short requests of PFX-14."""
 
-COMPACTION_REQUESTS = 7
-"""Streamed turns of CMP-01, the request that compacts among them."""
+COMPACTION_REQUESTS = 10
+"""Streamed turns of CMP-01 and their twins, the request that compacts among them."""
 
 OTHER_REQUESTS = 10
 """One request in all its forms, the same text on both entries, and what is counted before it is sent."""

@@ -84,7 +84,7 @@ CLIENT = {
     "renames the attribution, system first": INCOMPLETE,
     "all cached": rules("PIN-02"),
     "random cached": rules("PIN-02"),
-    "cached of the request before": INCOMPLETE,
+    "cached of the request before": rules("PIN-02"),
     "negative": rules("USE-06"),
     "negative, all counts": rules("USE-01"),
     "floats": STREAMS - {"STR-01"},

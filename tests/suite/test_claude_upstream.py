@@ -8,6 +8,7 @@ from suite_targets import judge_options
 from conformance.observe.lab import Salts, WireLab
 from conformance.options import Budget, RunOptions
 from conformance.servers import serve
+from conformance.sessions import CLAUDE_CODE
 from conformance.verdicts import Entry, Status
 from conformance.wire.client import Wire
 
@@ -35,7 +36,7 @@ def test_every_session_of_claude_code_carries_marks_on_system_and_last_block() -
         wire = Wire(server.url, api_key=None, model="m", timeout_s=5, recorder=None, run_id="r")
         lab = WireLab(
             entry=MESSAGES, wire=wire, salts=Salts("r"), seed=0, base_bytes=3_600, shape="scaled", sees_upstream=False,
-            client="claude-code", prompt_token_cap=10**9,
+            client=CLAUDE_CODE, prompt_token_cap=10**9,
         )  # fmt: skip
         with wire:
             for attribution in (False, True):
