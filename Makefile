@@ -7,6 +7,7 @@ ARGS ?=
 TARGET ?=
 TARGETS ?=
 NAME ?= evict
+VLLM_WHEELS ?=
 
 BIN := $(VENV)/bin
 # Where the environment is up to date, a file named after what it was made from lies in it.
@@ -16,12 +17,13 @@ LINTED := prefixproof_plugin.py conftest.py conformance engine reference_gateway
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 export PIP_ROOT_USER_ACTION := ignore
+export VLLM_WHEELS
 
 .DEFAULT_GOAL := help
-.PHONY: help conformance test lint format matrix visibility aa load incident targets lock clean
+.PHONY: help conformance test lint format matrix visibility aa load incident targets engine-vllm test-vllm lock clean
 
 help:  ## list the targets
-	@sed -nE 's/^([a-z]+):.*##[ ]*(.*)/  make \1            \2/p' $(MAKEFILE_LIST) | sed -E 's/^(.{20}) */\1/'
+	@sed -nE 's/^([a-z-]+):.*##[ ]*(.*)/  make \1            \2/p' $(MAKEFILE_LIST) | sed -E 's/^(.{20}) */\1/'
 
 conformance: $(STAMP)  ## judge the embedded pair, or a gateway: make conformance TARGET=http://gw:3000 ARGS="--model NAME"
 	$(BIN)/prefixproof $(if $(TARGET),--target '$(TARGET)') $(ARGS)
@@ -56,6 +58,12 @@ incident: $(STAMP)  ## the day of the incident, switches off, on, and on with a 
 
 targets: $(STAMP)  ## install and judge gateways nobody here wrote; TARGETS="litellm-1.108.7 ccr-2.0.0" for some
 	$(BIN)/python tests/targets/run_targets.py $(TARGETS) $(ARGS)
+
+engine-vllm: $(STAMP)  ## install real vLLM for CPU (once, 3 GB, outside the checkout); VLLM_WHEELS=DIR names wheels pip lacks
+	@$(BIN)/python -m engine.vllm.install
+
+test-vllm: $(STAMP)  ## the suite and the tier's tests on real vLLM; needs `make engine-vllm`; ARGS="-m 'not slow'" for half
+	PREFIXPROOF_TEST_VLLM=1 $(BIN)/pytest tests/vllm -q $(ARGS)
 
 lock: $(STAMP)  ## write requirements.lock from the environment
 	@head -n 2 requirements.lock > $(VENV)/lock

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 pytest_plugins = ["prefixproof_plugin", "pytester"]
+
+# They start real vLLM: `make test-vllm` collects them, `pytest tests` never needs vLLM.
+collect_ignore = [] if os.environ.get("PREFIXPROOF_TEST_VLLM") else ["tests/vllm"]
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:

@@ -5,7 +5,8 @@ package starts nothing.
 """
 
 from engine.embedded.config import ConfigError, EngineConfig
-from engine.embedded.core import EngineCore, RequestResult, TokenEvent
+from engine.embedded.core import EngineCore
 from engine.embedded.http import create_app
+from engine.embedded.requests import RequestResult, TokenEvent
 
 __all__ = ["ConfigError", "EngineConfig", "EngineCore", "RequestResult", "TokenEvent", "create_app"]

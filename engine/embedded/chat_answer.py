@@ -7,8 +7,8 @@ from uuid import uuid4
 
 import orjson
 
-from engine.embedded.core import RequestResult
 from engine.embedded.generation import Generation
+from engine.embedded.requests import RequestResult
 from engine.embedded.templates import Json
 
 DONE = b"data: [DONE]\n\n"

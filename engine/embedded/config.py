@@ -3,8 +3,12 @@
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from engine.embedded.families import FAMILIES, NEWEST, Family, family_of
+from engine.embedded.groups import Geometry, GroupError, KVGroup
+
 TemplateName = Literal["tools-first", "system-first"]
 TokenizerName = Literal["fast", "deepseek"]
+WindowRule = Literal["vllm", "fixed"]
 
 
 class ConfigError(ValueError):
@@ -22,6 +26,13 @@ class EngineConfig:
     pool cannot hold is refused at start. `max_num_batched_tokens` is the most tokens one step computes (a longer prompt
     is prefilled over several steps), `max_num_seqs` the most requests running at once.
 
+    `groups` are the KV cache groups (docs/kv-groups.md), `block_size` being the first one's; none means one full group.
+    `vllm_version` (a release or a family's name) chooses whose rules they follow. `retention_interval` is vLLM's
+    `--prefix-cache-retention-interval` in tokens: 0 keeps a window's tail where a prompt ends, more also every so many
+    tokens, None everywhere. `drafter`: speculation is on, and where no group is marked as a draft group vLLM decides
+    which are. `window_rule` "fixed" is not vLLM's: a window group that lacks its tail does not veto the load; the full
+    groups are promoted and the windows recomputed. `copy_steps` is how many steps a transfer takes beyond its own.
+
     `offload_prompt_only` keeps generated tokens out of L2 (vLLM's default since 0.23). `prompt_tokens_details` is
     vLLM's `--enable-prompt-tokens-details`: off, usage has no such field at all. `step_interval` is the pause in
     seconds between two steps of the HTTP server (0: none); the core itself knows no time.
@@ -35,6 +46,12 @@ class EngineConfig:
     l2_chunks: int | None = None
     l2_bytes: int | None = None
     bytes_per_token: int = 1_024
+    groups: tuple[KVGroup, ...] = ()
+    vllm_version: str = NEWEST
+    retention_interval: int | None = 0
+    drafter: bool = False
+    window_rule: WindowRule = "vllm"
+    copy_steps: int = 0
     offload_prompt_only: bool = True
     max_model_len: int | None = None
     max_num_batched_tokens: int = 8_192
@@ -57,6 +74,7 @@ class EngineConfig:
             "max_body_bytes",
         ):
             _at_least(name, getattr(self, name), 1)
+        self._check_groups()
         _at_least("num_blocks", self.num_blocks, 2, "block 0 is the null block and holds no tokens")
         if self.l2_chunks is not None and self.l2_bytes is not None:
             raise ConfigError("give l2_chunks or l2_bytes, not both")
@@ -85,6 +103,57 @@ class EngineConfig:
         if not 0 <= self.step_interval <= 60:
             raise ConfigError(f"step_interval={self.step_interval}: give seconds between 0 and 60")
 
+    def _check_groups(self) -> None:
+        if self.groups and self.groups[0].block != self.block_size:
+            raise ConfigError(
+                f"block_size={self.block_size}, but the first KV group has blocks of {self.groups[0].block}: "
+                "give the same for both"
+            )
+        try:
+            geometry = self.geometry
+        except GroupError as error:
+            raise ConfigError(str(error)) from None
+        if len(self.groups) > 255:
+            raise ConfigError(f"{len(self.groups)} KV groups: at most 255 are possible")
+        try:
+            family_of(self.vllm_version)
+        except KeyError:
+            raise ConfigError(
+                f"vllm_version={self.vllm_version!r}: the rules of {', '.join(FAMILIES)} are known"
+            ) from None
+        _at_least("copy_steps", self.copy_steps, 0)
+        if self.window_rule not in get_args(WindowRule):
+            raise ConfigError(f"window_rule={self.window_rule!r}: choose one of {', '.join(get_args(WindowRule))}")
+        interval = self.retention_interval
+        if interval:
+            _at_least("retention_interval", interval, 0)
+            if not geometry.window_ids:
+                raise ConfigError("retention_interval is for window groups, and there is none: leave it at 0")
+            if interval % geometry.step:
+                raise ConfigError(
+                    f"retention_interval={interval}: give a multiple of {geometry.step} tokens, where prefixes can end"
+                )
+            for number in geometry.window_ids if self.family.sparse_store and self.l2_capacity else ():
+                if interval % (geometry.groups[number].block * self.chunk_blocks):
+                    raise ConfigError(
+                        f"retention_interval={interval}: give a multiple of the chunk of every window group"
+                    )
+
+    @property
+    def geometry(self) -> Geometry:
+        """The KV groups and what follows from them."""
+        return Geometry(self.groups or (KVGroup(block=self.block_size),))
+
+    @property
+    def family(self) -> Family:
+        """The rules of the vLLM release in question."""
+        return family_of(self.vllm_version)
+
+    @property
+    def page_bytes(self) -> int:
+        """Bytes of one block of any group: vLLM pads the pages of all groups to one size."""
+        return self.block_size * self.bytes_per_token
+
     @property
     def names(self) -> tuple[str, ...]:
         """The model names requests may use; the first is the one metrics carry."""
@@ -92,8 +161,22 @@ class EngineConfig:
 
     @property
     def pool_tokens(self) -> int:
-        """Tokens L1 holds."""
-        return (self.num_blocks - 1) * self.block_size
+        """Tokens of one request L1 holds, in all groups; a window group takes a bounded number of blocks."""
+        if not self.groups:
+            return (self.num_blocks - 1) * self.block_size
+        low, high = 0, (self.num_blocks - 1) * max(group.block for group in self.groups)
+        while low < high:
+            middle = (low + high + 1) // 2
+            fits = self._blocks_for(middle) < self.num_blocks
+            low, high = (middle, high) if fits else (low, middle - 1)
+        return low
+
+    def _blocks_for(self, tokens: int) -> int:
+        count = 0
+        for group in self.groups:
+            most = tokens if group.window is None else min(tokens, group.window - 1 + self.max_num_batched_tokens)
+            count += -(-most // group.block) + (group.windowed and most < tokens)
+        return count
 
     @property
     def context_tokens(self) -> int:

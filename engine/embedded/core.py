@@ -3,113 +3,79 @@
 What a request generates is given when it is added; the core decides what vLLM's scheduler and cache would make of it.
 A step schedules running requests first, then waiting ones while blocks, token budget and seats last. A waiting
 request looks its prompt up in L1 (at most prompt - 1 tokens: one is always computed), then in L2 from the first chunk
-that L1 does not cover, and gains from L2 only by a whole chunk or more. Full blocks get their hash when they are
-scheduled. When no block is left the request that came last is preempted and starts over. Chunks of the prompt are
-reserved in L2 in the step that computes them, and copied, and findable, at the next. Loads take no step of their own.
+that L1 does not cover, and gains from L2 only by a whole chunk or more. A load takes the request's blocks at once and
+ends, with its copies, `copy_steps` steps later; the request is scheduled in the step after that. Full blocks get their
+hash when they are scheduled. When no block is left the request that came last is preempted and starts over. Chunks are
+reserved in L2 in the step that computes them and can be found when their copy has ended.
 """
 
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
 
+from engine.embedded.admission import Admission
 from engine.embedded.block_pool import BlockPool
 from engine.embedded.config import EngineConfig
 from engine.embedded.hashing import TOKEN_BYTES, TokenIds, block_hashes, token_bytes
 from engine.embedded.host_tier import HostTier
+from engine.embedded.local_cache import LocalCache
+from engine.embedded.offload import Offload
+from engine.embedded.requests import EngineStats, Request, RequestResult, TokenEvent
 
 _ONE_TOKEN = b"\x01\x00\x00\x00"
 
 
-@dataclass(frozen=True, slots=True)
-class RequestResult:
-    """A finished request. `cached_tokens` = `local_tokens` (L1) + `external_tokens` (L2), as first scheduled."""
-
-    request_id: str
-    prompt_tokens: int
-    output_tokens: int
-    cached_tokens: int
-    local_tokens: int
-    external_tokens: int
-    preemptions: int
-
-
-class TokenEvent(NamedTuple):
-    """One generated token, number `place` (from 0) of its request; `result` comes with the last one."""
-
-    request_id: str
-    place: int
-    result: RequestResult | None
-
-
-@dataclass(slots=True)
-class EngineStats:
-    """Running totals since the core was built, in tokens unless named otherwise. A reset does not clear them.
-
-    `queries`/`hits` and their external twins count when a request is admitted, once per request: readmissions after a
-    preemption are left out. External queries exclude local hits. The prompt's sources count at its first token.
-    """
-
-    prefix_queries: int = 0
-    prefix_hits: int = 0
-    external_queries: int = 0
-    external_hits: int = 0
-    lookups: int = 0  # L2 lookups made
-    prompt_tokens: int = 0
-    prompt_tokens_local: int = 0
-    prompt_tokens_external: int = 0
-    generation_tokens: int = 0
-    preemptions: int = 0
-    finished_requests: int = 0
-    aborted_requests: int = 0
-    store_bytes: int = 0
-    stores: int = 0  # transfers
-    store_failures: int = 0  # stores given up because L2 could not make room
-    load_bytes: int = 0
-    loads: int = 0  # transfers
-
-
-@dataclass(slots=True, eq=False)
-class _Request:
-    id: str
-    hashes: list[bytes]
-    prompt_len: int
-    output_len: int
-    blocks: list[int] = field(default_factory=list)
-    registered: int = 0  # leading blocks that carry their hash
-    computed: int = 0  # tokens in the cache
-    emitted: int = 0  # tokens generated
-    stored_chunks: int = 0
-    local: int = -1  # -1: not scheduled yet
-    external: int = 0
-    preemptions: int = 0
-
-    @property
-    def length(self) -> int:
-        return self.prompt_len + self.emitted
-
-
-class EngineCore:
+class EngineCore(Admission):
     """One engine. Every method returns at once; nothing runs between calls."""
 
     pool_class = BlockPool
     tier_class = HostTier
+    cache_class = LocalCache
+    offload_class = Offload
 
     def __init__(self, config: EngineConfig) -> None:
         self.config = config
         self.stats = EngineStats()
         self.pool = self.pool_class(config.num_blocks)
-        self.tier = self.tier_class(config.l2_capacity) if config.l2_capacity else None
-        self._block_size = config.block_size
-        self._requests: dict[str, _Request] = {}
-        self._waiting: deque[_Request] = deque()
-        self._running: list[_Request] = []
-        self._copies: list[bytes] = []  # chunks reserved in the last step
+        family, geometry = config.family, config.geometry
+        self.cache = self.cache_class(
+            self.pool,
+            geometry,
+            family,
+            drafts=geometry.drafts(unannotated=config.drafter),
+            retention=config.retention_interval,
+            step_tokens=config.max_num_batched_tokens,
+            context_tokens=config.context_tokens,
+        )
+        self.tier: HostTier | None = None
+        self.offload: Offload | None = None
+        if config.l2_capacity:
+            self.tier = self.tier_class(config.l2_capacity, by_end=family.recency_at_end)
+            self.offload = self.offload_class(
+                self.tier,
+                geometry,
+                family,
+                chunk_blocks=config.chunk_blocks,
+                drafts=geometry.drafts(unannotated=config.drafter and family.all_draft),
+                retention=config.retention_interval,
+                prompt_only=config.offload_prompt_only,
+                copy_steps=config.copy_steps,
+                replay=geometry.replay_tokens() if config.window_rule == "fixed" else None,
+            )
+        self._geometry, self._family = geometry, family
+        self._requests: dict[str, Request] = {}
+        self._waiting: deque[Request] = deque()
+        # Asked before the others: those whose loads run or have ended; up to 0.30 all that once had to wait for copies.
+        self._holders: deque[Request] = deque()
+        self._running: list[Request] = []
+        self._ended: list[Request] = []  # since the last step
+        self._loaders: dict[str, Request] = {}  # requests whose loads run, those aborted meanwhile among them
+        self._now = 0
+        self.last_scheduled: list[tuple[Request, int]] = []  # who computed how many tokens in the last step
 
     @property
     def has_work(self) -> bool:
         """Whether a step would do anything."""
-        return bool(self._running or self._waiting or self._copies)
+        busy = self.offload is not None and (self.offload.busy or bool(self._ended))
+        return bool(self._running or self._waiting or self._holders or busy)
 
     @property
     def num_running(self) -> int:
@@ -118,8 +84,8 @@ class EngineCore:
 
     @property
     def num_waiting(self) -> int:
-        """Requests queued for blocks, budget or a seat."""
-        return len(self._waiting)
+        """Requests queued for blocks, budget or a seat, or for a load to end."""
+        return len(self._waiting) + len(self._holders)
 
     def add(
         self,
@@ -145,36 +111,47 @@ class EngineCore:
                 f"{prompt_len} prompt tokens and {output_len} output tokens exceed the context of "
                 f"{self.config.context_tokens} tokens"
             )
-        # The last output token is never fed back, so it is in no block.
-        hashes = self._hash(prompt + output[:-TOKEN_BYTES], cache_salt)
-        request = _Request(request_id, hashes, prompt_len, output_len)
+        keys, tables = self.cache.open(self._hash(prompt + output, cache_salt), prompt_len)
+        request = Request(request_id, keys, prompt_len, output_len, tables)
+        if self.offload is not None:
+            request.offload = self.offload.open(request_id, prompt_len, keys)
         self._requests[request_id] = request
         self._waiting.append(request)
+
+    def request(self, request_id: str) -> Request:
+        """A request that has not ended. Raises `KeyError` for any other."""
+        return self._requests[request_id]
 
     def abort(self, request_id: str) -> bool:
         """Drop a request and free its blocks. False if it is unknown or already finished."""
         request = self._requests.pop(request_id, None)
         if request is None:
             return False
-        if request in self._running:
-            self._running.remove(request)
-        else:
-            self._waiting.remove(request)
-        self.pool.release(request.blocks)
+        for queue in (self._running, self._waiting, self._holders):
+            if request in queue:
+                queue.remove(request)
         self.stats.aborted_requests += 1
+        self._end(request, aborted=True)
         return True
 
     def complete(
         self, token_ids: TokenIds, *, outputs: TokenIds = _ONE_TOKEN, cache_salt: str | None = None
     ) -> RequestResult:
-        """Add one request to an idle core and step until it is idle again. Raises `RuntimeError` on a busy core."""
+        """Add one request to an idle core and step until it is idle again. Raises `RuntimeError` on a busy core.
+
+        Also where the engine makes no headway, which no configuration that is accepted should lead to.
+        """
         if self._requests:
             raise RuntimeError("complete() needs an idle core: use add() and step() for concurrent requests")
         self.add("complete", token_ids, outputs=outputs, cache_salt=cache_salt)
-        result = None
+        result, idle = None, 0
         while self.has_work:
             for event in self.step():
                 result = event.result or result
+            busy = self.last_scheduled or (self.offload is not None and self.offload.busy)
+            idle = 0 if busy else idle + 1
+            if idle > 2:
+                raise RuntimeError("the engine makes no headway with a request")
         if result is None:
             raise RuntimeError("the request ended without a result")
         return result
@@ -182,9 +159,13 @@ class EngineCore:
     def reset_prefix_cache(self, reset_external: bool = False) -> bool:
         """Forget L1, and L2 too on request. False while a request holds blocks; L2 is cleared even then, as in vLLM."""
         done = self.pool.reset()
-        if reset_external and self.tier is not None:
-            self.tier.clear()
-            self._copies.clear()
+        if reset_external and self.offload is not None:
+            self.offload.reset()
+            for request in self._loaders.values():
+                request.loading, request.arrived = False, True
+                if request.id not in self._requests:
+                    self.cache.free(request.tables)
+            self._loaders.clear()
         return done
 
     def spoils(self, tokens: TokenIds, cache_salt: str | None) -> bool:  # noqa: ARG002 - faults look at them
@@ -193,157 +174,156 @@ class EngineCore:
 
     def step(self) -> list[TokenEvent]:
         """One scheduler step; the tokens it generated, in scheduling order."""
-        self._finish_copies()
-        scheduled: list[tuple[_Request, int]] = []
-        budget = self.config.max_num_batched_tokens
-        budget, preempted = self._schedule_running(scheduled, budget)
-        if not preempted and self._waiting:
-            self._schedule_waiting(scheduled, budget)
+        scheduled: list[tuple[Request, int]] = []
+        self.last_scheduled = scheduled
+        grown: list[tuple[Request, list[int], bool]] = []
+        budget, preempted = self._schedule_running(scheduled, grown, self.config.max_num_batched_tokens)
+        if not preempted:
+            self._schedule_waiting(scheduled, grown, budget)
+        if self.offload is not None:
+            self._offload_step(self.offload, scheduled, grown, preempted)
+        ended, self._ended = self._ended, []
+        if self.offload is not None:
+            for request in ended:
+                if request.offload is not None and self.offload.knows(request.offload):
+                    self.offload.sign_off(request.offload)
         events: list[TokenEvent] = []
         for request, count in scheduled:
             request.computed += count
-            if self.tier is not None:
-                self._reserve_chunks(request, self.tier)
+            if request.computed >= request.length:
+                request.prefilling = False
         for request, _count in scheduled:
             if request.computed == request.length:
                 events.append(self._emit(request))
+        if self.offload is not None:
+            self._finish_copies(self.offload)
+        self._now += 1
         return events
 
     def _hash(self, tokens: bytes, cache_salt: str | None) -> list[bytes]:
-        return block_hashes(tokens, self._block_size, cache_salt)
+        return block_hashes(tokens, self._geometry.unit, cache_salt)
 
-    def _local_limit(self, request: _Request) -> int:
-        """Most blocks an L1 hit may cover: at least one token is computed."""
-        return (request.length - 1) // self._block_size
-
-    def _schedule_running(self, scheduled: list[tuple[_Request, int]], budget: int) -> tuple[int, bool]:
+    def _schedule_running(
+        self, scheduled: list[tuple[Request, int]], grown: list[tuple[Request, list[int], bool]], budget: int
+    ) -> tuple[int, list[Request]]:
         position = 0
-        preempted = False
+        preempted: list[Request] = []
         while position < len(self._running) and budget:
             request = self._running[position]
             count = min(request.length - request.computed, budget)
+            before = [len(row) for row in request.tables.blocks]
             while not self._extend(request, count):
-                preempted = True
                 victim = self._running.pop()
                 self._preempt(victim)
+                preempted.append(victim)
                 if victim is request:
                     return budget, preempted
             scheduled.append((request, count))
+            grown.append((request, before, False))
             budget -= count
             position += 1
         return budget, preempted
 
-    def _schedule_waiting(self, scheduled: list[tuple[_Request, int]], budget: int) -> None:
-        seats = self.config.max_num_seqs - len(self._running)
-        while self._waiting and budget and seats:
-            request = self._waiting[0]
-            count = self._admit(request, budget)
-            if not count:
-                return
-            self._waiting.popleft()
-            self._running.append(request)
-            scheduled.append((request, count))
-            budget -= count
-            seats -= 1
-
-    def _admit(self, request: _Request, budget: int) -> int:
-        """Look the request up, give it blocks, and return how many tokens to compute; 0 if blocks are short."""
-        size, stats = self._block_size, self.stats
-        hits = self.pool.cached_prefix(request.hashes, self._local_limit(request))
-        local = len(hits) * size
-        external = 0
-        if self.tier is not None:
-            external = self._external_tokens(request, local, self.tier)
-        # A prompt that L2 holds to its last token still has that token computed.
-        cached = min(local + external, request.length - 1)
-        count = min(request.length - cached, budget)
-        needed = -(-(cached + count) // size) - len(hits)
-        if needed > self.pool.num_free - self.pool.num_unreferenced(hits):
-            return 0
-        self.pool.touch(hits)
-        request.blocks = hits + self.pool.allocate(needed)
-        request.registered = len(hits)
-        request.computed = cached
-        if external:
-            stats.loads += 1
-            stats.load_bytes += external * self.config.bytes_per_token
-            request.stored_chunks = (local + external) // self.config.chunk_tokens
-        self._register(request, max(local + external, cached + count))
-        if request.local < 0:
-            request.local, request.external = local, external
-            stats.prefix_queries += request.length
-            stats.prefix_hits += local
-            if self.tier is not None:
-                stats.external_queries += request.length - local
-                stats.external_hits += external
-        return count
-
-    def _external_tokens(self, request: _Request, local: int, tier: HostTier) -> int:
-        """Tokens L2 adds after `local` ones from L1: 0, or at least a chunk."""
-        chunk = self.config.chunk_tokens
-        keys = self._chunk_keys(request, request.length // chunk)
-        tier.touch(keys)
-        if len(keys) * chunk - local < chunk:
-            return 0
-        self.stats.lookups += 1
-        first = local // chunk
-        gain = (first + tier.count_ready(keys[first:])) * chunk - local
-        return gain if gain >= chunk else 0
-
-    def _chunk_keys(self, request: _Request, count: int) -> Sequence[bytes]:
-        blocks = self.config.chunk_blocks
-        return request.hashes[blocks - 1 : count * blocks : blocks]
-
-    def _extend(self, request: _Request, count: int) -> bool:
+    def _extend(self, request: Request, count: int) -> bool:
         """Room for `count` more tokens; False if the pool is short."""
-        needed = -(-(request.computed + count) // self._block_size) - len(request.blocks)
-        if needed > 0:
-            if needed > self.pool.num_free:
-                return False
-            request.blocks += self.pool.allocate(needed)
-        self._register(request, request.computed + count)
+        cache, tables, total = self.cache, request.tables, request.computed + count
+        cache.leave_window(tables, request.computed)
+        if cache.needed(tables, None, total, request.computed) > self.pool.num_free:
+            return False
+        cache.extend(tables, total)
+        cache.register(tables, request.keys, total, request.prompt_len, request.junction)
         return True
 
-    def _register(self, request: _Request, tokens: int) -> None:
-        full = tokens // self._block_size
-        done = request.registered
-        if full > done:
-            self.pool.register(request.blocks[done:full], request.hashes[done:full])
-            request.registered = full
+    def _schedule_waiting(
+        self, scheduled: list[tuple[Request, int]], grown: list[tuple[Request, list[int], bool]], budget: int
+    ) -> None:
+        skipped: list[Request] = []
+        skipped_holders: list[Request] = []
+        while budget and (self._holders or self._waiting) and len(self._running) < self.config.max_num_seqs:
+            queue = self._holders or self._waiting
+            request = queue[0]
+            if request.loading:
+                queue.popleft()
+                skipped_holders.append(request)
+                continue
+            if request.arrived:
+                self._take_in(request)
+            count = self._readmit(request, budget) if request.loaded else self._admit(request, budget)
+            if count is None:
+                queue.popleft()
+                aside = request.id in self._loaders or not self._family.holders_only
+                (skipped_holders if aside else skipped).append(request)
+                continue
+            if not count:
+                break
+            queue.popleft()
+            request.loaded = False
+            request.prefilling = request.computed + count < request.length
+            self._running.append(request)
+            scheduled.append((request, count))
+            grown.append((request, [0] * len(request.tables.blocks), True))
+            budget -= count
+        self._holders.extendleft(reversed(skipped_holders))
+        self._waiting.extendleft(reversed(skipped))
 
-    def _preempt(self, request: _Request) -> None:
-        self.pool.release(request.blocks)
-        request.blocks = []
-        request.registered = request.computed = request.stored_chunks = 0
+    def _preempt(self, request: Request) -> None:
+        self.cache.free(request.tables)
+        request.computed = 0
+        request.prefilling = False
         request.preemptions += 1
         self.stats.preemptions += 1
         self._waiting.appendleft(request)
 
-    def _reserve_chunks(self, request: _Request, tier: HostTier) -> None:
-        tokens = request.computed
-        if self.config.offload_prompt_only:
-            tokens = min(tokens, request.prompt_len)
-        count = tokens // self.config.chunk_tokens
-        if count <= request.stored_chunks:
-            return
-        keys = self._chunk_keys(request, count)
-        fresh = tier.reserve(keys[request.stored_chunks :])
-        if fresh is None:
-            self.stats.store_failures += 1
-            return
-        request.stored_chunks = count
-        if fresh:
-            tier.touch(keys)
-            self._copies += fresh
-            self.stats.stores += 1
+    def _offload_step(
+        self,
+        offload: Offload,
+        scheduled: list[tuple[Request, int]],
+        grown: list[tuple[Request, list[int], bool]],
+        preempted: list[Request],
+    ) -> None:
+        """Tell the tier of this step's blocks, and offer it what the step fills."""
+        before: dict[str, list[int]] = {}
+        for request, lengths, restarted in grown:
+            if request.offload is None:
+                continue
+            fresh = [row[length:] for row, length in zip(request.tables.blocks, lengths, strict=True)]
+            ends = offload.scheduled(request.offload, request.length, fresh, restarted=restarted)
+            if any(fresh):
+                before[request.id] = ends
+        offload.forget_reused(before)
+        for request in preempted:
+            if request.offload is not None:
+                offload.flush_preempted(request.offload)
+        offload.flush_reused()
+        for request, count in scheduled:
+            self._store(offload, request, request.computed + count)
+        for request in self._ended:
+            if request.offload is None or not offload.knows(request.offload):
+                continue
+            if request.offload.aborted:
+                tokens = request.computed
+            else:
+                last = request.length - 1 if self._family.stable_tail else request.length
+                tokens = max(request.prompt_len, last)
+            self._store(offload, request, tokens)
 
-    def _finish_copies(self) -> None:
-        if self._copies and self.tier is not None:
-            self.tier.complete(self._copies)
-            self.stats.store_bytes += len(self._copies) * self.config.chunk_bytes
-            self._copies = []
+    def _store(self, offload: Offload, request: Request, tokens: int) -> None:
+        if request.offload is None:
+            return
+        copies, failed = offload.store(request.offload, tokens, request.junction, self._now)
+        self.stats.store_failures += failed
+        self.stats.stores += copies is not None
 
-    def _emit(self, request: _Request) -> TokenEvent:
+    def _finish_copies(self, offload: Offload) -> None:
+        loads, blocks = offload.complete_due(self._now)
+        self.stats.store_bytes += blocks * self.config.page_bytes
+        for copies in loads:
+            request = self._loaders.pop(copies.owner.request_id)
+            request.loading, request.arrived = False, True
+            if copies.owner.ended:
+                self.cache.free(request.tables)
+
+    def _emit(self, request: Request) -> TokenEvent:
         place = request.emitted
         request.emitted += 1
         stats = self.stats
@@ -357,7 +337,7 @@ class EngineCore:
         stats.finished_requests += 1
         self._running.remove(request)
         del self._requests[request.id]
-        self.pool.release(request.blocks)
+        self._end(request, aborted=False)
         return TokenEvent(
             request.id,
             place,
@@ -371,3 +351,13 @@ class EngineCore:
                 request.preemptions,
             ),
         )
+
+    def _end(self, request: Request, *, aborted: bool) -> None:
+        request.prefilling = False
+        self.cache.leave_window(request.tables, request.computed)
+        if request.offload is not None and self.offload is not None:
+            self.offload.end(request.offload, request.length, aborted=aborted)
+        self._ended.append(request)
+        # A load under way still writes into the blocks.
+        if not request.loading:
+            self.cache.free(request.tables)

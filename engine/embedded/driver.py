@@ -4,8 +4,9 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from engine.embedded.core import EngineCore, TokenEvent
+from engine.embedded.core import EngineCore
 from engine.embedded.hashing import TokenIds
+from engine.embedded.requests import TokenEvent
 
 _log = logging.getLogger(__name__)
 

@@ -1,82 +1,86 @@
 """Named faults of the host tier (L2): what each breaks is seen under load only, when evicted prefixes come back."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.embedded.config import ConfigError
 from engine.embedded.core import EngineCore
-from engine.embedded.hashing import TokenIds, block_hashes, token_bytes
-from engine.embedded.host_tier import HostTier
+from engine.embedded.hashing import TOKEN_BYTES, TokenIds, token_bytes
+from engine.embedded.offload import Offload
+from engine.embedded.offload_state import OffloadState
+from engine.embedded.requests import Request
 
 
-class _WriteOnlyTier(HostTier):
+class _WriteOnlyOffload(Offload):
     """Stores and never finds, as when one KV group vetoes every lookup."""
 
-    def count_ready(self, keys: Iterable[bytes]) -> int:  # noqa: ARG002
+    def gain(self, state: OffloadState, local: int, length: int) -> int | None:  # noqa: ARG002
         return 0
 
 
-class _PartialTier(HostTier):
+class _PartialOffload(Offload):
     """Finds the first tenth of what it holds."""
 
-    def count_ready(self, keys: Iterable[bytes]) -> int:
-        found = super().count_ready(keys)
-        return min(found, 1 + found // 10)
+    def gain(self, state: OffloadState, local: int, length: int) -> int | None:
+        found = super().gain(state, local, length)
+        if not found:
+            return found
+        size = max(group.tokens for group in self.groups)
+        # Asked once more, as if the prompt ended there: windows must agree on that end too.
+        return super().gain(state, local, min(length, local + size * (1 + found // size // 10) + 1))
 
 
-class _ExactOnlyTier(HostTier):
+class _ExactOnlyOffload(Offload):
     """Finds a prompt only as a whole: a next turn, which has new chunks at its end, finds nothing."""
 
-    def count_ready(self, keys: Iterable[bytes]) -> int:
-        asked = list(keys)
-        found = super().count_ready(asked)
-        return found if found == len(asked) else 0
+    def gain(self, state: OffloadState, local: int, length: int) -> int | None:
+        found = super().gain(state, local, length)
+        size = max(group.tokens for group in self.groups)
+        whole = found is None or local + found >= (length - 1) // size * size
+        return found if whole else 0
 
 
 class _WriteOnlyCore(EngineCore):
-    tier_class = _WriteOnlyTier
+    offload_class = _WriteOnlyOffload
 
 
 class _PartialCore(EngineCore):
-    tier_class = _PartialTier
+    offload_class = _PartialOffload
 
 
 class _ExactOnlyCore(EngineCore):
-    tier_class = _ExactOnlyTier
+    offload_class = _ExactOnlyOffload
 
 
-class _WrongBlocksCore(EngineCore):
+class _SeeingCore(EngineCore):
+    """Knows beforehand whether a prompt would be loaded."""
+
+    def _loads(self, keys: Sequence[Sequence[bytes]], length: int) -> bool:
+        if self.offload is None:
+            return False
+        per = self.config.chunk_blocks
+        local = self.cache.find(keys, length).tokens
+        return bool(self.offload.search.tokens([list(own[per - 1 :: per]) for own in keys], local, length))
+
+
+class _WrongBlocksCore(_SeeingCore):
     """What is loaded is another conversation's: the answer does not follow from the prompt."""
 
     def spoils(self, tokens: TokenIds, cache_salt: str | None) -> bool:
-        if self.tier is None:
-            return False
-        size, step = self.config.block_size, self.config.chunk_blocks
-        hashes = block_hashes(token_bytes(tokens), size, cache_salt)
-        local = len(self.pool.cached_prefix(hashes, len(hashes)))
-        ends = hashes[step - 1 :: step]
-        first = local // step
-        return self.tier.count_ready(ends[first:]) > 0
+        prompt = token_bytes(tokens)
+        length = len(prompt) // TOKEN_BYTES
+        keys, _ = self.cache.open(self._hash(prompt, cache_salt), length)
+        return self._loads(keys, length)
 
 
-class _StallingCore(EngineCore):
+class _StallingCore(_SeeingCore):
     """A request that would load waits for a transfer that never comes, and all behind it wait too."""
 
-    def _admit(self, request: object, budget: int) -> int:
-        if self._loads(request):
-            return 0
-        return super()._admit(request, budget)  # type: ignore[arg-type]
-
-    def _loads(self, request: object) -> bool:
-        if self.tier is None:
-            return False
-        hashes: list[bytes] = request.hashes  # type: ignore[attr-defined]
-        local = len(self.pool.cached_prefix(hashes, len(hashes)))
-        ends = hashes[self.config.chunk_blocks - 1 :: self.config.chunk_blocks]
-        return self.tier.count_ready(ends[local // self.config.chunk_blocks :]) > 0
+    def _admit(self, request: Request, budget: int) -> int | None:
+        return 0 if self._loads(request.keys, request.length) else super()._admit(request, budget)
 
 
-class _SlowCore(_StallingCore):
+class _SlowCore(_SeeingCore):
     """A load takes as many steps as computing its tokens would, many times over."""
 
     _STEPS = 40
@@ -85,13 +89,13 @@ class _SlowCore(_StallingCore):
         super().__init__(*arguments)  # type: ignore[arg-type]
         self._waited: dict[str, int] = {}
 
-    def _admit(self, request: object, budget: int) -> int:
-        name: str = request.id  # type: ignore[attr-defined]
-        if self._loads(request) and self._waited.get(name, 0) < self._STEPS:
+    def _admit(self, request: Request, budget: int) -> int | None:
+        name = request.id
+        if self._loads(request.keys, request.length) and self._waited.get(name, 0) < self._STEPS:
             self._waited[name] = self._waited.get(name, 0) + 1
             return 0
         self._waited.pop(name, None)
-        return EngineCore._admit(self, request, budget)  # type: ignore[arg-type]
+        return super()._admit(request, budget)
 
 
 @dataclass(frozen=True, slots=True)

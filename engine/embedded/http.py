@@ -23,13 +23,14 @@ from engine.embedded.answers import answer, prompt_digest
 from engine.embedded.chat_answer import DONE, ChatAnswer, event
 from engine.embedded.chat_request import parse_chat, parse_conversation
 from engine.embedded.config import EngineConfig
-from engine.embedded.core import EngineCore, RequestResult, TokenEvent
+from engine.embedded.core import EngineCore
 from engine.embedded.driver import Driver
 from engine.embedded.errors import ApiError, BadRequest
 from engine.embedded.faults import NO_FAULT, TierFault, tier_fault
 from engine.embedded.generation import generate
 from engine.embedded.hashing import TOKEN_BYTES, token_bytes, token_ids
 from engine.embedded.metrics import engine_registry
+from engine.embedded.requests import RequestResult, TokenEvent
 from engine.embedded.templates import Json, Message, encode, render
 from engine.embedded.tokenizer import decode, open_tokenizer
 

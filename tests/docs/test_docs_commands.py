@@ -22,6 +22,13 @@ from reference_gateway import FAULTS
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 OWN_COMMANDS = (
     ("engine", "serve"),
+    ("engine", "serve", "--backend", "vllm"),
+    ("engine", "inspect"),
+    ("engine", "probe"),
+    ("engine", "doctor"),
+    ("engine.vllm.install",),
+    ("engine", "prove"),
+    ("engine.differential",),
     ("reference_gateway",),
     ("conformance.matrix",),
     ("conformance.load_matrix",),
@@ -33,7 +40,9 @@ OWN_COMMANDS = (
 )
 RUN_TARGETS = "tests/targets/run_targets.py"
 OF_OTHERS = {
-    "--enable-prompt-tokens-details",  # vLLM
+    *("--enable-prompt-tokens-details", "--chat-template", "--kv-transfer-config", "--no-kv-transfer-config"),  # vLLM
+    *("--no-speculative-config", "--prefix-cache-retention-interval"),  # vLLM
+    *("--speculative-config", "--kv-offloading-size", "--no-enable-prefix-caching"),  # vLLM
     "--snapshot-update",  # syrupy
     "--config",  # LiteLLM too
     "--master",  # Locust
@@ -69,8 +78,8 @@ def test_an_option_of_a_document_exists(document: Path, known: set[str]) -> None
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name)
 def test_a_make_target_of_a_document_exists(document: Path) -> None:
-    targets = set(re.findall(r"^([a-z]+):.*##", read("Makefile"), re.MULTILINE))
-    named = set(re.findall(r"(?:`|^|\$ )make ([a-z]+)", read(document), re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):.*##", read("Makefile"), re.MULTILINE))
+    named = set(re.findall(r"(?:`|^|\$ )make ([a-z-]+)", read(document), re.MULTILINE))
     assert named - targets == set()
 
 

@@ -87,7 +87,8 @@ class ReferenceCache:
         prompt_len = len(request.prompt)
         held = self._hits(request, prompt_len)
         local = len(held) * self.block
-        external = self._from_tier(request, local)
+        seen: set[Key] = set()
+        external = self._from_tier(request, local, seen)
         for number in held:
             self.queue.remove(number)
         registered = len(held)
@@ -105,8 +106,11 @@ class ReferenceCache:
                 self.content[held[place]] = (request.salt, total[: (place + 1) * self.block])
             registered = max(registered, full)
             computed = target
-            stored = self._store(request, total, min(computed, prompt_len) if self.prompt_only else computed, stored)
+            upto = min(computed, prompt_len) if self.prompt_only else computed
+            stored = self._store(request, total, upto, stored, seen)
         self._free(held)
+        # A request uses its chunks once, when it ends, the last of them first.
+        self._touch(sorted(seen, key=lambda key: len(key[1])))
         return local, external
 
     def reset(self, *, external: bool) -> None:
@@ -129,18 +133,20 @@ class ReferenceCache:
             held.append(holders[0])
         return held
 
-    def _from_tier(self, request: Sent, local: int) -> int:
+    def _from_tier(self, request: Sent, local: int, seen: set[Key]) -> int:
         if not self.chunks:
             return 0
         size = self._chunk
         keys = [(request.salt, request.prompt[:end]) for end in range(size, len(request.prompt) + 1, size)]
-        self._touch(keys)
         reach = local // size * size
         for key in keys[local // size :]:
             if key not in self.tier:
                 break
             reach += size
-        return reach - local if reach - local >= size else 0
+        if reach - local < size:
+            return 0
+        seen.update(keys[local // size : reach // size])
+        return reach - local
 
     def _touch(self, keys: list[Key]) -> None:
         for key in reversed(keys):
@@ -148,12 +154,13 @@ class ReferenceCache:
                 self.tier.remove(key)
                 self.tier.append(key)
 
-    def _store(self, request: Sent, total: Tokens, upto: int, stored: int) -> int:
+    def _store(self, request: Sent, total: Tokens, upto: int, stored: int, seen: set[Key]) -> int:
         size = self._chunk
         if not self.chunks or upto // size <= stored:
             return stored
         keys = [(request.salt, total[:end]) for end in range(size, upto + 1, size)]
         batch = keys[stored:]
+        seen.update(batch)
         fresh = [key for key in batch if key not in self.tier]
         surplus = len(self.tier) + len(fresh) - self.chunks
         if fresh and surplus > 0:
@@ -163,8 +170,6 @@ class ReferenceCache:
                 return stored
             self.tier = [key for key in self.tier if key not in going]
         self.tier += fresh
-        if fresh:
-            self._touch(keys)
         return upto // size
 
     def _free(self, held: list[int]) -> None:

@@ -12,20 +12,27 @@ from engine.embedded import EngineCore
 from engine.embedded.block_pool import BlockPool
 from engine.embedded.hashing import NONE_HASH, TOKEN_BYTES, block_hash, block_hashes, salt_key
 from engine.embedded.host_tier import HostTier
+from engine.embedded.local_cache import LocalCache
+from engine.embedded.offload import Offload
+from engine.embedded.offload_state import OffloadState
+
+
+class UncappedCache(LocalCache):
+    """L1 may serve the whole prompt."""
+
+    def _limit(self, length: int) -> int:
+        return length
 
 
 class CapAtPrompt(EngineCore):
-    """L1 may serve the whole prompt."""
-
-    def _local_limit(self, request: Any) -> int:
-        return int(request.length // self._block_size)
+    cache_class = UncappedCache
 
 
 class UnchainedHash(EngineCore):
     """A block's key knows its own tokens only."""
 
     def _hash(self, tokens: bytes, cache_salt: str | None) -> list[bytes]:
-        width = self._block_size * TOKEN_BYTES
+        width = self.config.block_size * TOKEN_BYTES
         first = salt_key(cache_salt)
         return [
             block_hash(NONE_HASH, tokens[end - width : end], first if end == width else b"")
@@ -37,7 +44,7 @@ class SaltOnEveryBlock(EngineCore):
     """The salt is an extra key of all blocks."""
 
     def _hash(self, tokens: bytes, cache_salt: str | None) -> list[bytes]:
-        width = self._block_size * TOKEN_BYTES
+        width = self.config.block_size * TOKEN_BYTES
         hashes: list[bytes] = []
         for end in range(width, len(tokens) + 1, width):
             parent = hashes[-1] if hashes else NONE_HASH
@@ -49,7 +56,7 @@ class SaltIgnored(EngineCore):
     """Tenants share hits."""
 
     def _hash(self, tokens: bytes, cache_salt: str | None) -> list[bytes]:  # noqa: ARG002 - the fault is not to look at it
-        return block_hashes(tokens, self._block_size)
+        return block_hashes(tokens, self.config.block_size)
 
 
 class HeadFirstPool(BlockPool):
@@ -119,23 +126,43 @@ class ForgetOnFree(EngineCore):
     pool_class = ForgetOnFreePool
 
 
-class L2NeverLoads(EngineCore):
+class NeverGains(Offload):
     """The host tier is written and never read."""
 
-    def _external_tokens(self, request: Any, local: int, tier: HostTier) -> int:
-        super()._external_tokens(request, local, tier)
+    def gain(self, state: OffloadState, local: int, length: int) -> int | None:  # noqa: ARG002 - the fault
         return 0
 
 
-class L2LoadsPartialChunks(EngineCore):
+class GainsPartialChunks(Offload):
     """The host tier serves gains below one chunk."""
 
-    def _external_tokens(self, request: Any, local: int, tier: HostTier) -> int:
-        chunk = self.config.chunk_tokens
-        keys = self._chunk_keys(request, request.length // chunk)
-        tier.touch(keys)
-        first = local // chunk
-        return max(0, (first + tier.count_ready(keys[first:])) * chunk - local)
+    def gain(self, state: OffloadState, local: int, length: int) -> int | None:
+        group = self.groups[0]
+        reach = local // group.tokens
+        for key in state.known_keys(group)[reach:]:
+            if self.tier.state(key) is None:
+                break
+            reach += 1
+        return min(max(0, reach * group.tokens - local), length - local)
+
+
+class StoresOutputs(Offload):
+    """Generated tokens go to L2 although only prompts should."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{**kwargs, "prompt_only": False})
+
+
+class L2NeverLoads(EngineCore):
+    offload_class = NeverGains
+
+
+class L2LoadsPartialChunks(EngineCore):
+    offload_class = GainsPartialChunks
+
+
+class L2StoresOutputs(EngineCore):
+    offload_class = StoresOutputs
 
 
 class FifoTier(HostTier):
@@ -161,10 +188,11 @@ class UnboundedTier(HostTier):
 
 
 class LostStoresTier(HostTier):
-    """Copies never become readable."""
+    """Copies are gone when they should be readable."""
 
-    def complete(self, keys: Iterable[bytes]) -> None:  # noqa: ARG002 - the fault is not to look at it
-        return
+    def complete(self, keys: Iterable[bytes]) -> None:
+        for key in keys:
+            self._readers.pop(key, None)
 
 
 class L2Fifo(EngineCore):
@@ -181,15 +209,6 @@ class L2Unbounded(EngineCore):
 
 class L2LosesStores(EngineCore):
     tier_class = LostStoresTier
-
-
-class L2StoresOutputs(EngineCore):
-    """Generated tokens go to L2 although only prompts should."""
-
-    def _reserve_chunks(self, request: Any, tier: HostTier) -> None:
-        prompt_len, request.prompt_len = request.prompt_len, request.length
-        super()._reserve_chunks(request, tier)
-        request.prompt_len = prompt_len
 
 
 class L1ResetKept(EngineCore):

@@ -12,19 +12,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TARGETS = (
-    "conformance",
-    "test",
-    "lint",
-    "format",
-    "matrix",
-    "visibility",
-    "aa",
-    "load",
-    "incident",
-    "targets",
-    "lock",
-    "clean",
-    "help",
+    *("conformance", "test", "lint", "format", "matrix", "visibility", "aa", "load", "incident", "targets"),
+    *("engine-vllm", "test-vllm", "lock", "clean", "help"),
 )
 
 
@@ -49,7 +38,7 @@ def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_help_is_the_default_and_names_every_target(checkout: Path) -> None:
     result = make(checkout)
     assert result.returncode == 0, result.stderr
-    assert re.findall(r"^  make ([a-z]+) ", result.stdout, re.MULTILINE) == list(TARGETS[-1:] + TARGETS[:-1])
+    assert re.findall(r"^  make ([a-z-]+) ", result.stdout, re.MULTILINE) == list(TARGETS[-1:] + TARGETS[:-1])
     assert not (checkout / ".venv").exists()
 
 
@@ -92,6 +81,15 @@ def test_some_targets_can_be_named(checkout: Path) -> None:
     assert result.stdout.splitlines()[-1] == (
         ".venv/bin/python tests/targets/run_targets.py litellm-1.108.7 ccr-2.0.0 --budget quick"
     )
+
+
+def test_real_vllm_is_installed_and_tested_only_when_asked_for(checkout: Path) -> None:
+    assert "engine.vllm.install" in make(checkout, "-n", "engine-vllm").stdout
+    assert make(checkout, "-n", "test-vllm", "ARGS=-x").stdout.splitlines()[-1] == (
+        "PREFIXPROOF_TEST_VLLM=1 .venv/bin/pytest tests/vllm -q -x"
+    )
+    for target in ("test", "conformance", "lint", "matrix", "targets"):
+        assert "vllm" not in make(checkout, "-n", target).stdout
 
 
 def test_the_environment_is_made_again_when_what_it_is_made_from_changes(checkout: Path) -> None:
