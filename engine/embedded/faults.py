@@ -26,8 +26,9 @@ class _PartialOffload(Offload):
         if not found:
             return found
         size = max(group.tokens for group in self.groups)
-        # Asked once more, as if the prompt ended there: windows must agree on that end too.
-        return super().gain(state, local, min(length, local + size * (1 + found // size // 10) + 1))
+        # Asked once more, as if the prompt ended there: windows must agree on that end too, and need a token behind it.
+        end = local + size * (1 + found // size // 10) + any(group.window is not None for group in self.groups)
+        return super().gain(state, local, min(length, end))
 
 
 class _ExactOnlyOffload(Offload):
