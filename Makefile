@@ -6,6 +6,7 @@ SEEDS ?= 20
 ARGS ?=
 TARGET ?=
 TARGETS ?=
+NAME ?= evict
 VLLM_WHEELS ?=
 
 BIN := $(VENV)/bin
@@ -19,7 +20,7 @@ export PIP_ROOT_USER_ACTION := ignore
 export VLLM_WHEELS
 
 .DEFAULT_GOAL := help
-.PHONY: help conformance test lint format matrix visibility aa targets engine-vllm test-vllm lock clean
+.PHONY: help conformance test lint format matrix visibility aa load incident targets engine-vllm test-vllm lock clean
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*##[ ]*(.*)/  make \1            \2/p' $(MAKEFILE_LIST) | sed -E 's/^(.{20}) */\1/'
@@ -48,6 +49,12 @@ visibility: $(STAMP)  ## measure which faults show to whom: docs/visibility.md
 
 aa: $(STAMP)  ## the clean pair against itself under noise: false-fail and power figures
 	$(BIN)/python -m conformance.aa $(ARGS)
+
+load: $(STAMP)  ## evict sessions from the embedded pair's cache and call them back; NAME=steady, ARGS="--fault l2-write-only"
+	$(BIN)/prefixproof-load $(NAME) $(if $(filter evict,$(NAME)),--gate load/second_tier.toml) $(ARGS)
+
+incident: $(STAMP)  ## the day of the incident, switches off, on, and on with a second tier
+	$(BIN)/prefixproof-load incident $(ARGS)
 
 targets: $(STAMP)  ## install and judge gateways nobody here wrote; TARGETS="litellm-1.108.7 ccr-2.0.0" for some
 	$(BIN)/python tests/targets/run_targets.py $(TARGETS) $(ARGS)

@@ -75,6 +75,10 @@ OPTIONS = (
         None,
         "allow what changes the engine for others, e.g. emptying its cache; no rule of this version does so",
     ),
+    Option("load", None, "also put load on the target: the second tier's and the replicas' rules (L2-*, AFF-01)"),
+    Option("yes-load", "HOST", "the target's host once more, where it is not this machine"),
+    Option("engine-metrics", "URL", "the engine's /metrics, where they are not at --engine"),
+    Option("l2-tokens", "N", "tokens the engine's second tier holds: without it a small one looks like a broken one"),
     Option("seed", "N", "seed of the synthetic sessions (default: 0)"),
     Option(
         "client", "NAME,...", "whose requests the sessions are shaped like, e.g. claude-code-2.1.332 (docs/clients.md)"

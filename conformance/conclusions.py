@@ -15,6 +15,9 @@ GROWTH_RULES = ("PFX-01", "PFX-02", "PIN-01")
 DECISIVE = ("CON-01", *GROWTH_RULES)
 """Rules without whose word the cache family is not green: inconclusive there is no "nothing found"."""
 
+READ_BACK = "L2-02"
+"""The same under load: inconclusive there, a tier may be written in vain."""
+
 Blind = Callable[[Entry], str | None]
 """Why the recorder that was asked for sees nothing of an entry; None where it does, or where there is none."""
 
@@ -44,10 +47,11 @@ def left_open(
     stopped: str | None,
     blind: Blind,
     traffics: Mapping[Entry, Traffic],
+    load: bool = False,
 ) -> tuple[Open, ...]:
     """Every reason for which a run is incomplete; `before` and `after` are the verdicts in one order.
 
-    `stopped` is why sending ended for good, if it did.
+    `stopped` is why sending ended for good, if it did. With `load`, rules that need it are asked for.
     """
     found = [Open(families, f"stopped sending: {stopped}")] if stopped is not None else []
     unseen = dict.fromkeys(why for entry in entries if (why := blind(entry)) is not None)
@@ -63,6 +67,7 @@ def left_open(
             own = dict.fromkeys(family_of[v.rule] for v in taken if _why(v, traffics[entry]) == why)
             found.append(Open(tuple(own), why))
         found += [Open(("cache",), why) for why in _undecided(before, entry)]
+        found += [Open(("cache",), why) for why in _unloaded(after, entry, musts)] if load else []
     found += [
         Open((family_of[v.rule],), f"{v.rule} on {v.entry.path}: {v.reason}")
         for v in after
@@ -75,6 +80,18 @@ def _why(verdict: Verdict, traffic: Traffic) -> str:
     return (
         traffic.recorder_line if verdict.vantage is Vantage.UPSTREAM and not traffic.troubled else traffic.failure_line
     )
+
+
+def _unloaded(verdicts: Sequence[Verdict], entry: Entry, musts: frozenset[str]) -> list[str]:
+    """Why load that was asked for decided nothing, or left open whether the second tier is read at all."""
+    said = [v for v in verdicts if v.entry is entry and v.vantage is Vantage.LOAD and v.rule in musts]
+    if said and not any(v.status.judged or v.status is Status.NOT_APPLICABLE for v in said):
+        return [f"load decided nothing on {entry.path}: {said[0].reason}"]
+    return [
+        f"{v.rule} is undecided on {entry.path}: {v.reason}"
+        for v in said
+        if v.rule == READ_BACK and v.status is Status.INCONCLUSIVE and not v.code
+    ]
 
 
 def _undecided(verdicts: Sequence[Verdict], entry: Entry) -> list[str]:

@@ -22,9 +22,10 @@ def facts_of(
     waits: str | None,
     engine: str,
     recorder: Sequence[str],
+    loads: Mapping[Entry, str],
 ) -> tuple[Fact, ...]:
     """`sees` tells whether the recorder sees an entry, `stopped` why sending ended early, `waits` what of the target's
-    Retry-After was kept, `engine` and `recorder` what to know of those two."""
+    Retry-After was kept, `engine` and `recorder` what to know of those two, `loads` what load sent beside it all."""
     return (
         *(Fact(name="note", value=note) for note in checked.notes),
         *(Fact(name=f"{entry} entry", value=f"missing: {why}") for entry, why in checked.missing.items()),
@@ -37,6 +38,7 @@ def facts_of(
             if value
         ),
         *(Fact(name="recorder", value=note) for note in recorder),
+        *(Fact(name=f"{entry}: load", value=told) for entry, told in loads.items() if told),
     )
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from textwrap import wrap
 
 from conformance import RULE_SET
+from conformance.observe.under_load import LOAD_FAULTS
 from conformance.rules import RULES, Rule
 
 
@@ -27,7 +28,7 @@ def rule_listing(rules: tuple[Rule, ...], width: int) -> str:
         if tools_first:
             lines += _wrapped(f"broken, where tools come first in the prompt, by: {', '.join(tools_first)}", width)
         if rule.needs_load:
-            lines += _wrapped("needs load: not run without it, and no exit code asks for it", width)
+            lines += _wrapped("needs --load: not run without it, and then no exit code asks for it", width)
         lines.append("")
     return "\n".join(lines)
 
@@ -41,8 +42,8 @@ def rule_book() -> str:
         "from `conformance/rules.toml` and the reference gateway's faults; edit those.",
         "",
         "MUST fails a run, SHOULD warns. *Seen from* names the vantages that can decide a rule, the weakest first; a",
-        "rule whose vantage is not given is *not run*. Rules seen from load only are not run without it, and no exit",
-        "code asks for them.",
+        "rule whose vantage is not given is *not run*. Rules seen from load only are not run without `--load`, and",
+        "then no exit code asks for them.",
         "",
         "| rule | level | seen from | the gateway |",
         "|---|---|---|---|",
@@ -63,7 +64,7 @@ def rule_book() -> str:
             f"- What it costs: {rule.cost}",
             f"- Remedy: {rule.remedy}",
             f"- Authority: {authority}",
-            f"- Broken by: {', '.join(broken) if broken else 'no fault of the embedded pair: it needs load'}",
+            f"- Broken by: {', '.join(broken) if broken else 'no fault of the embedded pair'}",
         ]
     return "\n".join(lines) + "\n"
 
@@ -92,8 +93,9 @@ def _faults(rule: Rule) -> tuple[list[str], list[str]]:
     """Names of the faults that always break a rule, and of those that do where tools come first."""
     from reference_gateway import FAULTS
 
+    under_load = [name for name, broken in LOAD_FAULTS.items() if rule.id in broken]
     return (
-        [fault.name for fault in FAULTS.values() if rule.id in fault.breaks],
+        [fault.name for fault in FAULTS.values() if rule.id in fault.breaks] + under_load,
         [fault.name for fault in FAULTS.values() if rule.id in fault.breaks_if_tools_first],
     )
 

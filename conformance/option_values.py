@@ -10,10 +10,12 @@ from urllib.parse import urlsplit
 
 from conformance.baseline import read as read_baseline
 from conformance.errors import UsageProblem
+from conformance.observe.under_load import LOAD_FAULTS
 from conformance.options import Budget, RunOptions
 from conformance.rules import FAMILIES, select
 from conformance.sessions import CLIENTS
 from conformance.verdicts import Entry
+from conformance.wire.endpoint import is_loopback
 
 Number = TypeVar("Number", int, float)
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -25,7 +27,9 @@ PLAYED_CLIENTS = tuple(name for name, client in CLIENTS.items() if client.append
 """Names `--client` takes: prefix rules presuppose a client whose turns only append."""
 
 EMBEDDED_ONLY = ("fault", "template", "block-size", "tokenizer")
-TARGET_ONLY = ("engine", "api-key", "allow-disruptive", "pool-tokens", "pool-share")
+TARGET_ONLY = (
+    "engine", "api-key", "allow-disruptive", "engine-metrics", "pool-tokens", "pool-share", "l2-tokens", "yes-load",
+)  # fmt: skip
 
 
 def read_options(given: Mapping[str, str | bool | None], *, environment_key: str | None = None) -> RunOptions:
@@ -44,6 +48,8 @@ def read_options(given: Mapping[str, str | bool | None], *, environment_key: str
             reason = "only goes with the embedded pair: leave --target out" if target else "needs --target"
             raise UsageProblem(f"--{name} {reason}")
     defaults = RunOptions()
+    if words.get("fault") in LOAD_FAULTS and not given.get("load"):
+        raise UsageProblem(f"--fault {words['fault']} shows under load only: add --load")
     rules = _list(words.get("rules"))
     select(rules)
     return RunOptions(
@@ -67,8 +73,12 @@ def read_options(given: Mapping[str, str | bool | None], *, environment_key: str
         template=_one_of("template", words.get("template"), TEMPLATES, defaults.template),
         block_size=_number(int, "block-size", words.get("block-size"), defaults.block_size, least=1),
         tokenizer=_one_of("tokenizer", words.get("tokenizer"), TOKENIZERS, defaults.tokenizer),
+        load=bool(given.get("load")),
+        yes_load=_yes_load(words.get("yes-load"), target, load=bool(given.get("load"))),
+        engine_metrics=_url("engine-metrics", words.get("engine-metrics")),
+        pool_tokens=_tokens("pool-tokens", words.get("pool-tokens")),
+        l2_tokens=_tokens("l2-tokens", words.get("l2-tokens")),
         timeout_s=_number(float, "timeout", words.get("timeout"), defaults.timeout_s, least=0.001),
-        pool_tokens=_number(int, "pool-tokens", words["pool-tokens"], 0, least=1) if "pool-tokens" in words else None,
         pool_share=_number(float, "pool-share", words.get("pool-share"), defaults.pool_share, least=0.001),
     )
 
@@ -77,7 +87,23 @@ def known_faults() -> tuple[str, ...]:
     """Names `--fault` takes."""
     from reference_gateway import FAULTS
 
-    return tuple(FAULTS)
+    return (*FAULTS, *LOAD_FAULTS)
+
+
+def _tokens(name: str, text: str | None) -> int | None:
+    return None if text is None else _number(int, name, text, 0, least=1)
+
+
+def _yes_load(name: str | None, target: str | None, *, load: bool) -> str | None:
+    """Load beyond this machine needs the target's host said a second time."""
+    if not load:
+        if name is not None:
+            raise UsageProblem("--yes-load only goes with --load")
+        return None
+    host = urlsplit(target).hostname or "" if target is not None else ""
+    if target is not None and not is_loopback(target) and (name or "").lower() != host.lower():
+        raise UsageProblem(f"--load puts load on {host}: if you may, say so with --yes-load {host}")
+    return name
 
 
 def _list(text: str | None) -> tuple[str, ...]:

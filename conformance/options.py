@@ -56,8 +56,12 @@ class RunOptions:
     pause_s: float = 2.0  # before a failure seen from the client's side is confirmed; 0 on the embedded pair
     timeout_s: float = 120.0
     longest_wait_s: float = 30.0  # that a Retry-After of the target is waited for, at once
-    pool_tokens: int | None = None  # that the engine's cache holds; None: as its /metrics say, if they do
-    pool_share: float = 2.0  # percent of a production engine's pool that a run may fill
+    pool_tokens: int | None = None  # that the engine's first tier holds; None: as its /metrics say, if they do
+    pool_share: float = 2.0  # percent of a production engine's pool that a run may fill; load is no part of that
+    load: bool = False  # whether the load generator may be sent at the target
+    yes_load: str | None = None  # the target's host, said again where it is not this machine
+    engine_metrics: str | None = None  # where the engine's /metrics are, if not at `engine`
+    l2_tokens: int | None = None  # that the engine's second tier holds
 
     def client_of(self, entry: Entry) -> str:
         """Name of the client (`conformance.sessions.CLIENTS`) that an entry's sessions are shaped like."""

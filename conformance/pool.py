@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import httpx
 
@@ -71,10 +71,13 @@ def pool_fact(options: RunOptions, demand: Demand, ask: Ask | None) -> Fact | No
     if options.target is None:
         return None
     pool = options.pool_tokens
-    if pool is None and options.engine is not None:
-        pool = pool_of(options.engine, options.timeout_s)
-    production = is_production(options.target, options.engine)
-    return check_pool(demand, pool, production=production, percent=options.pool_share, ask=ask)
+    engine = options.engine_metrics or options.engine
+    if pool is None and engine is not None:
+        pool = pool_of(engine, options.timeout_s)
+    # Load fills the pool over and over: whoever allowed that has allowed the little that the suite itself adds.
+    production = is_production(options.target, engine) and not options.load
+    fact = check_pool(demand, pool, production=production, percent=options.pool_share, ask=ask)
+    return replace(fact, value=f"{fact.value}; --load fills it on purpose") if options.load else fact
 
 
 def check_pool(demand: Demand, pool: int | None, *, production: bool, percent: float, ask: Ask | None) -> Fact:

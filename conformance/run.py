@@ -22,6 +22,7 @@ from conformance.observe.observations import DialectPair
 from conformance.observe.observed import Observed
 from conformance.observe.plan import Plan, plan_for
 from conformance.observe.scripted import ScriptedUpstream, hello
+from conformance.observe.under_load import LoadOf, LoadRuns, no_load
 from conformance.observe.usage_scripts import NOT_WHEN_QUICK
 from conformance.options import Budget, RunOptions
 from conformance.pair import check_fault
@@ -32,7 +33,7 @@ from conformance.redact import hide_secrets, public_url
 from conformance.roots import link_roots
 from conformance.rules import RULES, select
 from conformance.sent_texts import SentTexts
-from conformance.start import start
+from conformance.start import gateway_fault, load_runs, start
 from conformance.traffic import Traffic, traffic
 from conformance.verdicts import (
     Entry,
@@ -70,7 +71,7 @@ class Run:
     """One run. `preflight` starts it; each entry is then observed as judgements ask."""
 
     def __init__(self, options: RunOptions, *, ask: Ask | None = None) -> None:
-        check_fault(options.fault)
+        check_fault(gateway_fault(options))
         if options.fault and options.target:
             raise UsageProblem("--fault mutates the embedded gateway; it cannot be combined with --target")
         self.options = options
@@ -88,6 +89,7 @@ class Run:
         self._recorder: Recorder | None = None
         self._wires = Wires(options, self.run_id, self._stack, self.exchanges.append)
         self._pool: Fact | None = None
+        self._loads: dict[Entry, LoadRuns] = {}
 
     def preflight(self) -> None:
         """Start the pair or the recorder, and ask the target one small thing per entry.
@@ -272,6 +274,7 @@ class Run:
             stopped=self._wires.stopped,
             blind=self._blind,
             traffics=self._traffics,
+            load=self.options.load,
         )
 
     @property
@@ -304,9 +307,16 @@ class Run:
             native_lab=self._native_lab,
             other=lambda: self._other(entry),
             engine=lambda: self._engine_version,
+            load=self._load_of(entry),
             scripted=self._scripted(entry),
             patience_s=PATIENCE_S if self.options.target else 1.0,
         )
+
+    def _load_of(self, entry: Entry) -> LoadOf:
+        if not self.options.load:
+            return no_load
+        self._loads[entry] = load_runs(self.options, self._checked, entry)
+        return self._loads[entry].of
 
     def _other(self, entry: Entry) -> Observed | None:
         return next((self.observed(other) for other in self.entries if other is not entry), None)
@@ -374,4 +384,5 @@ class Run:
             waits=self._wires.waits,
             engine=self._wires.engine_note,
             recorder=recorder,
+            loads={entry: runs.told for entry, runs in self._loads.items()},
         )

@@ -8,6 +8,7 @@ from typing import get_args
 from engine import doctor, inspect_command, probe_command
 from engine.embedded import ConfigError, EngineConfig, create_app
 from engine.embedded.config import TemplateName, TokenizerName, WindowRule
+from engine.embedded.faults import TIER_FAULTS
 from engine.embedded.groups import GroupError, parse_groups
 from engine.embedded.server import PortError, listen, serve, url_of
 from engine.prove.cli import add_prove
@@ -38,7 +39,7 @@ def _backend(words: Sequence[str]) -> str:
 def _serve(arguments: argparse.Namespace) -> int:
     try:
         config = _config(arguments)
-        app = create_app(config)
+        app = create_app(config, fault=arguments.fault)
         listener = listen(arguments.host, arguments.port)
     except (ConfigError, GroupError, PortError) as error:
         sys.stderr.write(f"prefixproof-engine: {error}\n")
@@ -105,6 +106,7 @@ def _add_serve(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     add("--window-rule", choices=get_args(WindowRule), default=_DEFAULTS.window_rule, help="what a missing window does")
     add("--copy-steps", type=int, default=_DEFAULTS.copy_steps, help="steps a copy to or from L2 takes beyond its own")
     add("--step-interval", type=float, default=_DEFAULTS.step_interval, help="seconds between two tokens")
+    add("--fault", choices=TIER_FAULTS, default=None, help="break the host tier (L2) in one named way")
     serving.set_defaults(run=_serve)
 
 

@@ -50,7 +50,8 @@ class Clients:
             max_line_size=_LONGEST_HEADER,
             max_field_size=_LONGEST_HEADER,
         )
-        self._proxies = {channel.url: _proxy_of(channel.url) for channel in channels}
+        urls = {url for channel in channels for url in (channel.url, *channel.replicas)}
+        self._proxies = {url: _proxy_of(url) for url in urls}
 
     def proxy_of(self, channel: Channel) -> str | None:
         """The environment's proxy for a channel's upstream, if it has one; none for this machine."""

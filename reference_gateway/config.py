@@ -38,6 +38,9 @@ class Channel(_Table):
     name: nothing else of a request depends on it). The key is a literal (``key``) or the name of an environment
     variable (``key_env``); it replaces whatever the client sent.
 
+    ``replicas`` are further addresses of the same upstream; ``routing`` keeps a session on one of them, or picks
+    one at random for each request, which no cache survives.
+
     The two switches do what the incident's remedies do, and only for Messages clients of an ``openai-chat``
     upstream: ``strip_anthropic_billing_header`` keeps the attribution text out of the prompt;
     ``anthropic_messages_exclude_cache`` counts cached tokens beside ``input_tokens`` instead of inside.
@@ -52,8 +55,15 @@ class Channel(_Table):
     key_env: str | None = None
     strip_anthropic_billing_header: bool = False
     anthropic_messages_exclude_cache: bool = False
+    replicas: tuple[str, ...] = ()
+    routing: Literal["session", "random"] = "session"
     connect_timeout_s: float = Field(default=10.0, gt=0)
     read_timeout_s: float = Field(default=600.0, gt=0)
+
+    @field_validator("replicas")
+    @classmethod
+    def _check_replicas(cls, urls: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(cls._check_url(url) for url in urls)
 
     @field_validator("url")
     @classmethod

@@ -13,6 +13,7 @@ from .errors import GatewayError
 from .jsontext import Document, JSONTextError, parse
 from .log import log_usage
 from .metrics import Metrics
+from .routing import replica
 from .seams import Mutations
 from .upstream import Upstream
 
@@ -69,7 +70,8 @@ class Exchange:
         if not isinstance(model, str) or not model:
             raise GatewayError(400, "model: is required and must be a string")
         route = self.gateway.channels.route(model)
-        self.model, self.route = model, Route(self.mutations.channel(route.channel), route.model)
+        channel = replica(self.mutations.channel(route.channel), self.headers, self.document.value)
+        self.model, self.route = model, Route(channel, route.model)
         return self.route
 
     def upstream(self) -> Upstream:

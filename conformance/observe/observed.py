@@ -23,6 +23,7 @@ from conformance.observe.plan import Plan
 from conformance.observe.scripted import ScriptedUpstream
 from conformance.observe.translation_probes import TranslationProbes
 from conformance.observe.trouble import Trouble
+from conformance.observe.under_load import LoadOf, no_load
 from conformance.verdicts import Entry
 from conformance.wire.engine_version import VllmVersion
 from conformance.wire.exchange import Exchange
@@ -48,6 +49,7 @@ class Observed:
         scripted: ScriptedUpstream | None = None,
         patience_s: float = 1.0,
         engine: Callable[[], VllmVersion | None] = lambda: None,
+        load: LoadOf = no_load,
     ) -> None:
         self.entry = entry
         self.lab = lab
@@ -61,6 +63,7 @@ class Observed:
         self.scripted = scripted  # None: no recorder answers in the engine's place
         self._patience_s = patience_s
         self._engine = engine
+        self.load_run = load  # one run of the load generator through this entry, made when it is first asked for
         self._rng = rng
         self._dialects = dialects
         self._arms: Arms | None = None

@@ -168,6 +168,10 @@ class EngineCore(Admission):
             self._loaders.clear()
         return done
 
+    def spoils(self, tokens: TokenIds, cache_salt: str | None) -> bool:  # noqa: ARG002 - faults look at them
+        """Whether a fault makes the answer to this prompt come from blocks that are not its own."""
+        return False
+
     def step(self) -> list[TokenEvent]:
         """One scheduler step; the tokens it generated, in scheduling order."""
         scheduled: list[tuple[Request, int]] = []

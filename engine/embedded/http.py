@@ -26,6 +26,7 @@ from engine.embedded.config import EngineConfig
 from engine.embedded.core import EngineCore
 from engine.embedded.driver import Driver
 from engine.embedded.errors import ApiError, BadRequest
+from engine.embedded.faults import NO_FAULT, TierFault, tier_fault
 from engine.embedded.generation import generate
 from engine.embedded.hashing import TOKEN_BYTES, token_bytes, token_ids
 from engine.embedded.metrics import engine_registry
@@ -38,13 +39,14 @@ _STOPPING = ApiError(503, "The engine is shutting down.")
 _CLIENT_GONE = Response(status_code=499)  # read by nobody
 
 
-def create_app(config: EngineConfig | None = None) -> Starlette:
+def create_app(config: EngineConfig | None = None, *, fault: str | None = None) -> Starlette:
     """An app with an engine of its own, whose `EngineCore` is at `app.state.core`.
 
-    `app.state.stop()`, called in the app's loop, ends the requests in flight with an error.
-    Raises `ConfigError` if the tokenizer's vocabulary is not installed.
+    `app.state.stop()`, called in the app's loop, ends the requests in flight with an error. `fault` breaks the host
+    tier in one named way. Raises `ConfigError` if the tokenizer's vocabulary is not installed, or for a fault nobody
+    knows.
     """
-    server = EngineServer(config or EngineConfig())
+    server = EngineServer(config or EngineConfig(), tier_fault(fault))
     app = Starlette(
         routes=[
             Route("/v1/chat/completions", server.chat, methods=["POST"]),
@@ -71,12 +73,12 @@ def create_app(config: EngineConfig | None = None) -> Starlette:
 class EngineServer:
     """The endpoints over one core."""
 
-    def __init__(self, config: EngineConfig) -> None:
+    def __init__(self, config: EngineConfig, fault: TierFault = NO_FAULT) -> None:
         self.config = config
-        self.core = EngineCore(config)
+        self.core: EngineCore = fault.core_class(config)
         self._tokenizer = open_tokenizer(config.tokenizer)
         self._driver = Driver(self.core, config.step_interval)
-        self._registry = engine_registry(self.core)
+        self._registry = engine_registry(self.core, byte_series=fault.byte_series)
         self._started = int(time.time())
 
     @asynccontextmanager
@@ -96,7 +98,10 @@ class EngineServer:
         prompt = self._prompt(chat.messages, chat.tools)
         limit = self._output_limit(len(prompt) // TOKEN_BYTES, chat.max_tokens)
         digest = prompt_digest(prompt)
-        said = answer(chat.messages, chat.tools, chat.choice, digest)
+        if self.core.spoils(prompt, chat.cache_salt):
+            said = answer((), (), chat.choice, digest[::-1])
+        else:
+            said = answer(chat.messages, chat.tools, chat.choice, digest)
         generation = generate(said, self._tokenizer, digest, limit=limit, stops=chat.stops)
         reply = ChatAnswer(chat.model, generation, self.config.prompt_tokens_details, chat.include_usage)
         if chat.stream:

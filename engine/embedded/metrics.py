@@ -17,8 +17,9 @@ from engine.embedded.core import EngineCore
 class EngineCollector(Collector):
     """All series of one core, labelled with its model name as vLLM does."""
 
-    def __init__(self, core: EngineCore) -> None:
+    def __init__(self, core: EngineCore, *, byte_series: bool = True) -> None:
         self._core = core
+        self._byte_series = byte_series
         self._labels = {"model_name": core.config.names[0], "engine": "0"}
         self._started = time.time()
 
@@ -82,9 +83,9 @@ class EngineCollector(Collector):
 
     def _offload(self) -> Iterator[Metric]:
         stats = self._core.stats
-        if stats.store_bytes:
+        if stats.store_bytes and self._byte_series:
             yield self._counter("kv_offload_store_bytes", "Bytes copied to the host tier.", stats.store_bytes)
-        if stats.load_bytes:
+        if stats.load_bytes and self._byte_series:
             yield self._counter("kv_offload_load_bytes", "Bytes read back from the host tier.", stats.load_bytes)
         yield self._counter(
             "kv_offload_stores_skipped", "Stores given up for want of room in the host tier.", stats.store_failures
@@ -109,10 +110,10 @@ class EngineCollector(Collector):
         return family
 
 
-def engine_registry(core: EngineCore) -> CollectorRegistry:
-    """A registry with one core's series and nothing else."""
+def engine_registry(core: EngineCore, *, byte_series: bool = True) -> CollectorRegistry:
+    """A registry with one core's series and nothing else; without `byte_series` those of L2's traffic are missing."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(EngineCollector(core))
+    registry.register(EngineCollector(core, byte_series=byte_series))
     return registry
 
 

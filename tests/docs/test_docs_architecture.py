@@ -40,9 +40,33 @@ def users_of(package: str, folder: str) -> set[str]:
 
 
 def test_gateway_and_engine_know_neither_the_suite_nor_each_other() -> None:
-    for folder in ("engine", "reference_gateway", "load"):
+    for folder in ("engine", "reference_gateway"):
         for package in set(OWN) - {folder}:
             assert users_of(package, folder) == set(), (folder, package)
+
+
+def test_load_knows_sessions_and_the_wire_and_starts_the_pair_as_processes() -> None:
+    for package in ("engine", "reference_gateway"):
+        assert users_of(package, "load") == set()
+    known = {
+        module for path in (ROOT / "load").rglob("*.py") for module in imports(path) if module.startswith("conformance")
+    }
+    parts = {".".join(module.split(".")[:2]) for module in known} - {"conformance"}
+    assert parts == {"conformance.sessions", "conformance.wire", "conformance.verdicts", "conformance.errors",
+                     "conformance.forensics"}  # fmt: skip
+    assert users_of("load", "conformance") == set(), "it is run as a child: Locust patches the standard library"
+
+
+def test_who_knows_locust() -> None:
+    assert users_of("locust", "load") == {
+        "load/cli.py",
+        "load/coordinator.py",
+        "load/day/play.py",
+        "load/locustfile.py",
+        "load/sending.py",
+        "load/web_tab.py",
+    }
+    assert users_of("locust", "conformance") == set()
 
 
 def test_who_in_the_suite_knows_the_gateway_and_the_engine() -> None:

@@ -12,6 +12,7 @@ from docs_text import DOCUMENTS, ROOT, name, read
 
 from conformance import RULE_SET
 from conformance.cli import PYTEST_OPTIONS, help_text
+from conformance.observe.under_load import LOAD_FAULTS
 from conformance.rules import RULES
 from conformance.run import CAP_FACTOR
 from conformance.verdicts import ExitCode, Status, Vantage
@@ -30,6 +31,10 @@ OWN_COMMANDS = (
     ("engine.differential",),
     ("reference_gateway",),
     ("conformance.matrix",),
+    ("conformance.load_matrix",),
+    ("load",),
+    ("load", "incident"),
+    ("load.day.fit",),
     ("conformance.aa",),
     ("conformance.forensics.cli",),
 )
@@ -40,6 +45,8 @@ OF_OTHERS = {
     *("--speculative-config", "--kv-offloading-size", "--no-enable-prefix-caching"),  # vLLM
     "--snapshot-update",  # syrupy
     "--config",  # LiteLLM too
+    "--master",  # Locust
+    "--worker",  # Locust
 }
 USER_DOCUMENTS = [d for d in DOCUMENTS if d.name not in ("CONTRIBUTING.md", "CHANGELOG.md")]
 
@@ -79,7 +86,7 @@ def test_a_make_target_of_a_document_exists(document: Path) -> None:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name)
 def test_a_fault_of_a_document_exists(document: Path) -> None:
     named = set(re.findall(r"--fault ([a-z][a-z-]+)", read(document)))
-    assert named - set(FAULTS) == set()
+    assert named - set(FAULTS) - set(LOAD_FAULTS) == set()
 
 
 def test_the_readme_names_every_exit_code_verdict_and_the_number_of_rules() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TARGETS = (
-    *("conformance", "test", "lint", "format", "matrix", "visibility", "aa", "targets"),
+    *("conformance", "test", "lint", "format", "matrix", "visibility", "aa", "load", "incident", "targets"),
     *("engine-vllm", "test-vllm", "lock", "clean", "help"),
 )
 

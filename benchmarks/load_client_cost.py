@@ -1,0 +1,122 @@
+"""What a turn costs the load generator's client, against a bare FastHttpUser that sends the same bytes.
+
+    .venv/bin/python benchmarks/load_client_cost.py
+
+CPU seconds of the client's process only, both ways in one run, in turns; the server is a process of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from statistics import median
+
+from locust.contrib.fasthttp import FastHttpSession  # first: it patches the standard library
+from locust.event import EventHook
+
+from load.plan import SessionSpec, Step
+from load.sending import Sender
+from load.talk import Outgoing, Talk
+
+TURNS = 24
+EVENTS = 18
+
+
+def stream() -> bytes:
+    """A Messages stream of `EVENTS` words."""
+    start = b'{"type":"message_start","message":{"usage":{"input_tokens":9,"output_tokens":0}}}'
+    delta = b'{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"word "}}'
+    end = b'{"type":"message_delta","delta":{},"usage":{"input_tokens":9,"output_tokens":18}}'
+    events = [start, *[delta] * EVENTS, end, b'{"type":"message_stop"}']
+    return b"".join(b"event: x\ndata: " + event + b"\n\n" for event in events)
+
+
+async def serve() -> None:
+    """Answer every request with the same stream, on a port that is printed."""
+    body = stream()
+    answer = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while head := await reader.readuntil(b"\r\n\r\n"):
+            length = next(int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+            await reader.readexactly(length)
+            writer.write(answer)
+            await writer.drain()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0, limit=2**21)
+    sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
+    sys.stdout.flush()
+    await server.serve_forever()
+
+
+def cpu(work: Callable[[], object]) -> float:
+    """CPU seconds of this process."""
+    began = time.process_time()
+    work()
+    return time.process_time() - began
+
+
+def talk(name: str, size: int, messages: int) -> Talk:
+    """A conversation of about `size` bytes in `messages` messages."""
+    begun = Talk.begin(SessionSpec(1, name, 24_000), seed=1, run="bench1", model="llm-prime", max_tokens=16)
+    rounds = max(0, messages // 2 - 1)
+    for _ in range(rounds):
+        begun.session.grow(max(400, (size - 24_000) // rounds))
+    list(begun.requests(Step("turn")))
+    return begun
+
+
+def compare(host: str, name: str, size: int, messages: int) -> tuple[float, float, int]:
+    """Median CPU of a turn: the load generator's, the bare client's; and the bytes of its body."""
+    client = FastHttpSession(host, EventHook(), None)
+    sender = Sender(host, client, api_key=None, run="bench1", timeout_s=30)
+    begun = talk(name, size, messages)
+    ours, bare, length = [], [], 0
+    for _ in range(TURNS):
+        sent: list[Outgoing] = []
+
+        def turn(sent: list[Outgoing] = sent) -> None:
+            for outgoing in begun.requests(Step("turn", bytes=600)):
+                sent.append(outgoing)
+                sample = sender.send(outgoing, "bench", lambda _: None)
+                assert sample.error is None, sample.error
+
+        ours.append(cpu(turn))
+        outgoing = sent[-1]
+        length = len(outgoing.body)
+        headers = {**outgoing.headers, "content-type": "application/json"}
+
+        def plain(outgoing: Outgoing = outgoing, headers: dict[str, str] = headers) -> None:
+            assert client.post(outgoing.path, data=outgoing.body, headers=headers).content  # type: ignore[arg-type]
+
+        bare.append(cpu(plain))
+    return median(ours[4:]), median(bare[4:]), length
+
+
+def main() -> int:
+    if sys.argv[1:] == ["--serve"]:
+        asyncio.run(serve())
+        return 0
+    server = subprocess.Popen([sys.executable, __file__, "--serve"], stdout=subprocess.PIPE, text=True)  # noqa: S603
+    assert server.stdout is not None
+    host = f"http://127.0.0.1:{server.stdout.readline().strip()}"
+    try:
+        for name in ("claude-code-2.1.116-vscode", "opencode-1.18.33"):
+            for size, messages in ((40_000, 10), (400_000, 10), (400_000, 300)):
+                ours, bare, length = compare(host, name, size, messages)
+                print(  # noqa: T201
+                    f"{name:28} {length:8,} bytes {messages:4} messages: {1000 * ours:6.2f} ms, "
+                    f"bare {1000 * bare:6.2f} ms, {ours / bare:5.2f} x, {1e9 * ours / length:6.1f} ns a byte"
+                )
+    finally:
+        server.terminate()
+        server.wait()
+        server.stdout.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,44 @@
+"""The CPU time of a run's processes, and what a run says while it runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Final
+
+import psutil
+
+PROCESSES: Final = "PREFIXPROOF_LOAD_PROCESSES"
+"""Names and ids of the processes whose CPU time is counted: `gateway=12 engine=13`."""
+
+
+def process_cpu() -> dict[str, float]:
+    """CPU seconds so far of this process and of those of the embedded pair."""
+    found = {"client": own_cpu()}
+    for part in os.environ.get(PROCESSES, "").split():
+        name, _, number = part.partition("=")
+        try:
+            times = psutil.Process(int(number)).cpu_times()
+        except (psutil.Error, ValueError):
+            continue
+        found[name] = found.get(name, 0.0) + times.user + times.system
+    return found
+
+
+def own_cpu() -> float:
+    return time.process_time()
+
+
+_said = 0.0
+
+
+def say(text: str, end: str = "\n", every: float = 0.0) -> None:
+    """To stderr, at most once in `every` seconds."""
+    global _said
+    now = time.monotonic()
+    if every and now - _said < (1.0 if sys.stderr.isatty() else every):
+        return
+    _said = now if every else _said
+    sys.stderr.write(text + end)
+    sys.stderr.flush()

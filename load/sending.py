@@ -1,0 +1,232 @@
+"""One request on Locust's fast HTTP client: the stream read to its end, and told to Locust as events of its own.
+
+Locust's own stream timing ends at the headers; here a request's time is that of its whole answer, and the time to the
+first content and the gaps between contents are reported under names of their own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+import gevent
+import orjson
+from geventhttpclient.response import HTTPConnectionClosed
+from locust.contrib.fasthttp import FastHttpSession
+
+from conformance.errors import PrefixproofError
+from conformance.verdicts import Entry
+from conformance.wire.client import Wire
+from conformance.wire.endpoint import KEPT_ALIVE_S, RUN_HEADER, USER_AGENT
+from conformance.wire.usage import messages_usage
+from load.answers import LONGEST_LINE, StreamReading, error_kind, read_plain, text_hash
+from load.samples import Sample
+from load.talk import Outgoing, as_object
+
+UNFINISHED: Final = "the run ended before the answer"
+
+_CHUNK: Final = 65_536
+_MAY_BE_STALE_S: Final = 0.5
+"""A connection that rested for less was not closed for resting."""
+
+_LONGEST_PLAIN: Final = 64 * 1024 * 1024
+
+
+class Sender:
+    """Sends one user's requests. `timeout_s` bounds a whole answer, `run` marks the traffic as synthetic."""
+
+    def __init__(self, host: str, client: FastHttpSession, *, api_key: str | None, run: str, timeout_s: float) -> None:
+        self._host = host.rstrip("/")
+        self._agent: Any = client.client
+        self._key = api_key
+        self._run = run
+        self._timeout_s = timeout_s
+        self._wire: Wire | None = None
+        self._used = time.monotonic()
+
+    def send(self, outgoing: Outgoing, phase: str, keep: Callable[[Sample], None]) -> Sample:
+        """Send, read the whole answer, and say what is known of it. Never raises for what a target does.
+
+        `keep` gets the sample in any case, also when the run ends meanwhile and this greenlet is killed.
+        """
+        sample = Sample(
+            at=time.time(),
+            phase=phase,
+            session=outgoing.session,
+            conversation=outgoing.conversation,
+            kind=outgoing.kind,
+            entry=outgoing.entry,
+            client=outgoing.client,
+            sdk=outgoing.sdk,
+            sent_bytes=len(outgoing.body),
+            counts=not outgoing.path.endswith("/count_tokens"),
+        )
+        began = time.perf_counter()
+        try:
+            with gevent.Timeout(self._timeout_s):
+                self._by_either(outgoing, sample, began)
+        except gevent.Timeout:
+            sample.error = f"no whole answer within {self._timeout_s:g} s"
+        except Exception as error:
+            # The HTTP client takes the timeout for its own and wraps it.
+            late = time.perf_counter() - began >= self._timeout_s
+            sample.error = f"no whole answer within {self._timeout_s:g} s" if late else _reason(error)
+        except BaseException:
+            sample.error = UNFINISHED
+            raise
+        finally:
+            sample.total = time.perf_counter() - began
+            keep(sample)
+        return sample
+
+    def _by_either(self, outgoing: Outgoing, sample: Sample, began: float) -> None:
+        if outgoing.sdk and sample.counts:
+            self._by_sdk(outgoing, sample)
+        else:
+            self._by_fast_client(outgoing, sample, began)
+
+    def close(self) -> None:
+        """Drop the connections."""
+        if self._wire is not None:
+            self._wire.close()
+
+    def _headers(self, outgoing: Outgoing) -> dict[str, str]:
+        own = {name.lower(): value for name, value in outgoing.headers.items()}
+        own["user-agent"] = f"{own['user-agent']} {USER_AGENT}" if "user-agent" in own else USER_AGENT
+        own |= {"content-type": "application/json", "accept-encoding": "identity", RUN_HEADER: self._run}
+        if self._key:
+            own |= {"authorization": f"Bearer {self._key}", "x-api-key": self._key}
+        return own
+
+    def _by_fast_client(self, outgoing: Outgoing, sample: Sample, began: float) -> None:
+        response = self._open(outgoing)
+        stream = response.stream
+        try:
+            sample.status = response.status_code
+            streamed = "text/event-stream" in (response.headers.get("content-type") or "")
+            if sample.status != 200:
+                sample.error = f"status {sample.status}: {_kind_of(_whole(stream))}"
+            elif outgoing.stream and not streamed:
+                plain = read_plain(sample.entry, _whole(stream))
+                sample.error = plain.error or "a stream was asked for, and the answer is none"
+            elif outgoing.stream:
+                _read_stream(stream, outgoing, sample, began)
+            else:
+                plain = read_plain(sample.entry, _whole(stream))
+                sample.error = plain.error
+                if sample.counts:
+                    _note_usage(sample, plain.usage)
+        finally:
+            stream.release()
+
+    def _open(self, outgoing: Outgoing) -> Any:
+        """Send the request; the answer's head.
+
+        A server may close an idle connection just when it is used again. Then nothing was answered, and the request
+        goes out once more on a new one, as clients do.
+        """
+        idle = time.monotonic() - self._used
+        if idle > KEPT_ALIVE_S:
+            self._agent.clientpool.close()
+        send = partial(
+            self._agent.urlopen, self._host + outgoing.path, method="POST", payload=outgoing.body,
+            headers=self._headers(outgoing), max_retries=0, max_redirects=0,
+        )  # fmt: skip
+        try:
+            return send()
+        except (HTTPConnectionClosed, ConnectionResetError, BrokenPipeError):
+            if idle < _MAY_BE_STALE_S:
+                raise
+            self._agent.clientpool.close()
+            return send()
+        finally:
+            self._used = time.monotonic()
+
+    def _by_sdk(self, outgoing: Outgoing, sample: Sample) -> None:
+        if self._wire is None:
+            self._wire = Wire(
+                self._host, api_key=self._key, model="", timeout_s=self._timeout_s, recorder=None, run_id=self._run
+            )
+        body = as_object(outgoing)
+        self._wire.model = body["model"]
+        body.pop("stream", None)
+        body.pop("stream_options", None)
+        entry = Entry.MESSAGES if sample.entry == "messages" else Entry.CHAT
+        exchange = self._wire.send(entry, body, stream=True, via="sdk", headers=outgoing.headers)
+        sample.status = exchange.status
+        sample.error = exchange.error.split(":")[0] if exchange.error else None
+        _note_usage(sample, exchange.usage)
+        sample.answer = text_hash(exchange.text)
+
+
+def _read_stream(stream: Any, outgoing: Outgoing, sample: Sample, began: float) -> None:
+    reading = StreamReading(sample.entry)
+    # The response object gives its socket back to the pool as soon as the last byte was parsed.
+    sock, buffer = stream._sock, stream._body_buffer
+    while True:
+        now = time.perf_counter()
+        end = buffer.rfind(b"\n") + 1
+        if end:
+            lines = bytes(buffer[:end]).split(b"\n")
+            del buffer[:end]
+            for line in lines:
+                reading.line(line, now)
+        if stream.message_complete:
+            break
+        if len(buffer) > LONGEST_LINE:
+            reading.error = f"a line of more than {LONGEST_LINE} bytes"
+            break
+        data = sock.recv(_CHUNK)
+        stream.feed(data)
+        if not data and not stream.message_complete:
+            break
+    reading.close()
+    sample.error = reading.error
+    if reading.first is not None:
+        sample.ttft = reading.first - began
+    sample.gap_mean, sample.gap_max = reading.gap_mean, reading.gap_max
+    _note_usage(sample, reading.usage)
+    if reading.start_usage is not None:
+        sample.start_prompt = messages_usage(reading.start_usage).prompt
+    text = reading.text
+    sample.answer = text_hash(text)
+    if outgoing.expects is not None:
+        sample.recalled = outgoing.expects in text
+
+
+def _note_usage(sample: Sample, usage: Any) -> None:
+    sample.prompt, sample.cached = usage.prompt, usage.cached
+    sample.created, sample.output = usage.created, usage.output
+
+
+def _whole(stream: Any) -> bytes:
+    parts, size = [], 0
+    while size < _LONGEST_PLAIN:
+        part = stream.read(_CHUNK)
+        if not part:
+            break
+        parts.append(part)
+        size += len(part)
+    return b"".join(parts)
+
+
+def _kind_of(body: bytes) -> str:
+    try:
+        return error_kind(orjson.loads(body))
+    except orjson.JSONDecodeError:
+        return "not JSON"
+
+
+def _reason(error: Exception) -> str:
+    """One line without anything a target or a prompt could have put there."""
+    if isinstance(error, PrefixproofError):
+        return str(error).split(":")[0]
+    if isinstance(error, ConnectionRefusedError):
+        return "connection refused"
+    if isinstance(error, ConnectionError | EOFError):
+        return "the connection broke before the answer was whole"
+    if isinstance(error, TimeoutError):
+        return "no bytes within the connection's timeout"
+    return f"the answer could not be read ({type(error).__name__})"

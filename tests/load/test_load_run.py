@@ -1,0 +1,119 @@
+"""Whole runs as a user starts them, against the embedded pair and against targets that fail."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SMALL = ("--sessions", "4", "--pool-tokens", "96000", "--l2-tokens", "400000", "--think", "0", "--sdk-share", "0")
+
+
+def run(folder: Path, *arguments: str) -> tuple[int, dict[str, Any], str]:
+    """Exit code, result and what was printed."""
+    file = folder / "result.json"
+    done = subprocess.run(
+        [sys.executable, "-m", "load", *arguments, "--result", str(file)],
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=240,
+    )  # fmt: skip
+    result = orjson.loads(file.read_bytes()) if file.exists() else {}
+    return done.returncode, result, done.stdout + done.stderr
+
+
+def test_evicted_sessions_come_back_from_the_second_tier_and_the_gate_holds(tmp_path: Path) -> None:
+    code, result, said = run(
+        tmp_path, "evict", *SMALL, "--gate", "load/second_tier.toml", "--report", str(tmp_path / "r")
+    )
+    assert code == 0, said
+    assert result["total"]["errors"] == 0
+    assert result["total"]["requests"] == result["planned_requests"]
+    tier = result["second_tier"]
+    assert tier["share_loaded"] > 0.95
+    assert tier["warm_rate"] > 0.9
+    back = next(row for row in result["predicted"] if row["phase"] == "return")
+    assert back["measured"] == pytest.approx(back["with_l2"], abs=0.01)
+    assert back["l1"] < 0.1 < 0.9 < back["with_l2"]
+    assert set(result["cpu_seconds"]) == {"client", "engine", "gateway"}
+    assert "<svg" in (tmp_path / "r" / "report.html").read_text()
+
+
+def test_a_write_only_tier_fails_the_gate_with_l2_02_and_the_cause_recipe(tmp_path: Path) -> None:
+    code, result, said = run(tmp_path, "evict", *SMALL, "--gate", "load/second_tier.toml", "--fault", "l2-write-only")
+    assert code == 1, said
+    assert {h["rule"] for h in result["gate"] if h["holds"] is False} >= {"L2-02"}
+    assert "lookups" in result["recipe"][1]
+    back = next(row for row in result["predicted"] if row["phase"] == "return")
+    assert back["measured"] == pytest.approx(back["l1"], abs=0.01), "what L1 alone gives, within a point"
+
+
+@contextmanager
+def target(answer: Callable[[socket.socket], None]) -> Iterator[str]:
+    """A server that does `answer` with each connection."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(0.2)
+        stop = threading.Event()
+
+        def serve() -> None:
+            held = []
+            while not stop.is_set():
+                try:
+                    connection, _ = listener.accept()
+                except TimeoutError:
+                    continue
+                held.append(connection)
+                answer(connection)
+            for connection in held:
+                connection.close()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            stop.set()
+            thread.join()
+
+
+def garbage(connection: socket.socket) -> None:
+    connection.recv(1_000_000)
+    body = b"data: \xff\xfe{]\n\n" * 3
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
+    connection.sendall(head % len(body) + body)
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "says"),
+    [
+        pytest.param(lambda c: c.close(), 10, "", id="dies"),
+        pytest.param(lambda _: None, 10, "no whole answer within 1 s", id="stalls"),
+        pytest.param(garbage, 1, "not JSON", id="garbage"),
+    ],
+)
+def test_a_target_that_fails_ends_the_run_in_time_and_is_counted(
+    tmp_path: Path, answer: Callable[[socket.socket], None], code: int, says: str
+) -> None:
+    limits = ("--sessions", "30", "--timeout", "1", "--max-seconds", "60", "--sdk-share", "0", "--mix", "chat-only")
+    with target(answer) as url:
+        found, result, said = run(tmp_path, "storm", "--host", url, *limits)
+    assert found == code, said
+    total = result["total"]
+    assert total["errors"] == total["requests"] > 20
+    assert sum(result["errors"].values()) == total["errors"]
+    assert any(says in text for text in result["errors"])
+    assert result["seconds"] < 90
+
+
+def test_load_on_others_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
+    code, result, said = run(tmp_path, "steady", "--host", "http://gw.example:3000")
+    assert (code, result) == (2, {})
+    assert "--yes-load gw.example" in said
