@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from conformance.evidence.conversation import NO_EXTRA, Extra, Sent
+from conformance.observe.variety import Variety
 from engine.embedded import EngineConfig, EngineCore
 
 BYTES_PER_TOKEN = 4
@@ -117,6 +118,7 @@ class SimulatedLab:
 
     sees_upstream = False
     sends_attribution = True
+    variety = Variety()
 
     def __init__(self, server: Server, run: str, base_bytes: int, shape: Shape, disturb: Disturb | None = None) -> None:
         self.server = server

@@ -10,6 +10,7 @@ from conformance.errors import SendingStopped, VantageMissing
 from conformance.evidence.conversation import NO_EXTRA, Extra, Sent
 from conformance.observe.plan import BYTES_PER_TOKEN
 from conformance.observe.records import own_record
+from conformance.observe.variety import Kinds, variety_of
 from conformance.sessions import CLAUDE_CODE, CLIENTS, ChatCodingSession, ClaudeCodeSession, Client, Session
 from conformance.verdicts import Entry
 from conformance.wire.client import Wire
@@ -98,6 +99,7 @@ class WireLab:
         self.wire = wire
         self.salts = salts
         self.seed = seed
+        self.variety = variety_of(seed)
         self.client = CLIENTS[client]
         self.base_bytes = base_bytes
         self.shape = shape
@@ -142,7 +144,7 @@ class WireLab:
     def _build(
         self, client: Client, attribution: bool, scale: float, tools: bool, longer: tuple[Session, Extra] | None
     ) -> Session:
-        base = None if self.shape == "full" else round(self.base_bytes * scale)
+        base = None if self.shape == "full" else round(self.base_bytes * self.variety.size * scale)
         tools_bytes = system_bytes = None
         if longer is not None:
             natural, extra = longer
@@ -151,8 +153,8 @@ class WireLab:
             base = natural.prompt_bytes + extra.tools + extra.system
         n_tools = None if tools else 0
         if tools and self.shape == "scaled" and self.base_bytes * scale < 8_000:
-            n_tools = 4
-        kinds: tuple[Literal["tool", "text"], ...] = ("tool", "text") if tools else ("text",)
+            n_tools = self.variety.tools
+        kinds: Kinds = self.variety.kinds if tools else ("text",)
         seed = f"seed-{self.seed}"
         salt = self.salts.fresh()
         if self.entry is Entry.CHAT:

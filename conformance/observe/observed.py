@@ -124,13 +124,17 @@ class Observed:
     def growth_for_pinned(self) -> int:
         """Tokens a turn must grow by for a constant to mean something, at the present granule."""
         hot = self.thresholds.hot_pair
-        return max(hot.min_growth_tokens, round(self.thresholds.pinned.growth_planned * self.granule))
+        return self._varied(max(hot.min_growth_tokens, round(self.thresholds.pinned.growth_planned * self.granule)))
 
     @property
     def growth_for_pairs(self) -> int:
         """Tokens a turn must grow by for a lost prefix to show, at the present granule."""
         hot = self.thresholds.hot_pair
-        return max(hot.min_growth_tokens, round(hot.growth_granules * self.granule))
+        return self._varied(max(hot.min_growth_tokens, round(hot.growth_granules * self.granule)))
+
+    def _varied(self, growth: int) -> int:
+        more = round(growth * self.lab.variety.growth)
+        return more if more <= self.plan.max_growth else growth
 
     @property
     def arms(self) -> Arms:

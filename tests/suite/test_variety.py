@@ -1,0 +1,39 @@
+"""A seed varies the sessions in every way the matrix is meant to run over."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.matrix import run_cell, shape_of
+from conformance.observe.variety import Variety, variety_of
+from conformance.verdicts import Status
+
+SEEDS = range(20)
+
+
+def test_seed_0_is_plain() -> None:
+    assert variety_of(0) == Variety()
+
+
+@pytest.mark.parametrize("varied", ["tools", "kinds", "size", "growth"])
+def test_twenty_seeds_vary_the_sessions(varied: str) -> None:
+    assert len({getattr(variety_of(seed), varied) for seed in SEEDS}) >= 3
+
+
+@pytest.mark.parametrize("varied", ["template", "block_size"])
+def test_twenty_seeds_vary_the_engine(varied: str) -> None:
+    assert len({shape_of(seed)[varied] for seed in SEEDS}) >= 2
+
+
+def test_no_two_of_twenty_seeds_are_one_cell() -> None:
+    assert len({(variety_of(seed), *shape_of(seed).values()) for seed in SEEDS}) >= 18
+
+
+def test_a_seeds_form_reaches_the_wire() -> None:
+    sent = {run_cell(None, seed, rules=("PFX-01",)).prompt_tokens for seed in (1, 6, 7)}  # one template and block size
+    assert len(sent) == 3
+
+
+def test_nothing_fails_on_a_varied_pair() -> None:
+    cell = run_cell(None, 4)
+    assert [v for v in cell.verdicts if v.status in (Status.FAIL, Status.WARN, Status.INCONCLUSIVE)] == []
