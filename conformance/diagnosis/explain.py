@@ -38,6 +38,10 @@ def explain(
     return Explanation(change, table, _ruled_out(change, before, after, sent))
 
 
+TURNS_A_DAY = 1_000
+"""Of one team: the incident's sent 451 requests in a day on one entry of one model."""
+
+
 def survival(before: UpstreamPrompt, after: UpstreamPrompt, prompt_tokens: int | None, tokens_per_byte: float) -> Table:
     """How much of the later prompt the earlier one still begins, for both orders chat templates have.
 
@@ -52,10 +56,10 @@ def survival(before: UpstreamPrompt, after: UpstreamPrompt, prompt_tokens: int |
         behind = len(texts[1]) - (len(texts[0]) if at is None else at)
         whole = prompt_tokens or len(texts[1])
         lost = min(whole, round(behind * tokens_per_byte) if prompt_tokens else behind)
-        rows.append((name, whole - lost, lost, f"{(whole - lost) / max(1, whole):.1%}"))
+        rows.append((name, whole - lost, lost, f"{lost * TURNS_A_DAY / 1e6:,.1f} M", f"{1 - lost / max(1, whole):.1%}"))
     return Table(
-        "what survives the change, by the order in which the model's template renders",
-        ("template", f"{unit} kept, about", f"{unit} lost per turn", "ceiling on the hit rate"),
+        f"what survives the change, in {unit}, by the order in which the template renders",
+        ("template", "kept, about", "lost per turn", "a day of 1,000", "ceiling on the hit rate"),
         tuple(rows),
     )
 

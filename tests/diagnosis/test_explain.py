@@ -75,10 +75,11 @@ def test_a_note_from_further_down_is_called_hoisted() -> None:
 
 def test_what_survives_by_template_order() -> None:
     found = explained(system_turn("x1 You " + "s" * 400, "You"), system_turn("x2 You " + "s" * 400, "You"))
-    (_, tools_kept, tools_lost, ceiling), (_, system_kept, system_lost, _) = found.survival.rows
+    (_, tools_kept, tools_lost, a_day, ceiling), (_, system_kept, system_lost, _, _) = found.survival.rows
     assert int(tools_kept or 0) + int(tools_lost or 0) == 1000 == int(system_kept or 0) + int(system_lost or 0)
     assert int(system_lost or 0) > int(tools_lost or 0)
     assert str(ceiling).endswith("%")
+    assert a_day == f"{int(tools_lost or 0) * 1000 / 1e6:.1f} M"
 
 
 def test_what_is_ruled_out_has_its_reason() -> None:
