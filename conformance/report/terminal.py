@@ -47,8 +47,8 @@ def header(report: RunReport, *, width: int, colour: bool) -> str:
     page = _Page(width, colour)
     entries = " and ".join(entry.path for entry in report.entries)
     planned = (
-        f"about {wording.requests(report.requests_planned)} / {report.prompt_tokens_planned:,} prompt tokens will be sent "
-        f"({report.budget})"
+        f"about {wording.requests(report.requests_planned)} / {report.prompt_tokens_planned:,} prompt tokens "
+        f"will be sent ({report.budget})"
     )
     if report.prompt_tokens_cap:
         planned += f", {report.prompt_tokens_cap:,} at most"
