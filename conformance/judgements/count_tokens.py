@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from conformance.judgements.verdict import Judging
+from conformance.judgements.verdict import Judging, evidence
 from conformance.observe.counting import PATH, Counted
 from conformance.observe.observed import Observed
-from conformance.verdicts import Status, Table, Vantage, Verdict
+from conformance.verdicts import Excerpt, Status, Table, Vantage, Verdict
 from conformance.wire.problems import error_line
 
 SHARE, TOKENS = 0.02, 32
@@ -40,12 +40,14 @@ def count_is_near_the_total(observed: Observed) -> Verdict:
     if failed:
         said = error_line(failed[0].reply.status, failed[0].reply.body)
         return judging.says(
-            Status.WARN, f"{PATH} fails ({said}): a clean 404 lets clients estimate", n, code="fails", tables=(table,)
-        )
-    if any(c.count is None for c in counted):
+            Status.WARN, f"{PATH} fails ({said}): a clean 404 lets clients estimate", n, code="fails", tables=(table,),
+            excerpts=_both(failed[0], observed),
+        )  # fmt: skip
+    if silent := [c for c in counted if c.count is None]:
         return judging.says(
-            Status.WARN, "an answer of count_tokens has no integer input_tokens", n, code="no-count", tables=(table,)
-        )
+            Status.WARN, "an answer of count_tokens has no integer input_tokens", n, code="no-count", tables=(table,),
+            excerpts=_both(silent[0], observed),
+        )  # fmt: skip
     known = [c for c in counted if c.total is not None and c.total >= 0]
     if not known:
         return judging.undecided(f"the real requests report no total: {counted[0].real.error}", n, tables=(table,))
@@ -58,9 +60,17 @@ def count_is_near_the_total(observed: Observed) -> Verdict:
             n,
             code="count-off" if worst.seen_upstream is not None else "off-the-report",
             tables=(table,),
+            excerpts=_both(worst, observed),
         )
     near = max(abs((c.count or 0) - (c.total or 0)) for c in known)
     return judging.passes(f"counts are within {near} tokens of the real total", n, tables=(table,))
+
+
+def _both(counted: Counted, observed: Observed) -> tuple[Excerpt, Excerpt]:
+    return (
+        evidence(f"{counted.what}, counted by {PATH}", counted.asked, observed),
+        evidence(f"{counted.what}, sent", counted.real, observed),
+    )
 
 
 def _off(counted: Counted) -> bool:

@@ -11,11 +11,12 @@ from conformance.judgements.verdict import (
     Judging,
     cache_evidence_missing,
     confirming,
+    evidence_of,
     no_attribution,
 )
 from conformance.observe.observations import Arms, ToolArms
 from conformance.observe.observed import Observed
-from conformance.verdicts import Status, Table, Vantage, Verdict
+from conformance.verdicts import Excerpt, Status, Table, Vantage, Verdict
 
 _UNKNOWN_ENGINE = (
     "whether it is forwarded is not seen: vLLM 0.32 and later drop the block themselves, and without --engine it is "
@@ -61,6 +62,7 @@ def prefix_kept(observed: Observed) -> Verdict:
         code="prefix-lost",
         tables=tables,
         ruled_out=[*ruled_out, "the engine: the direct arm keeps its prefix"],
+        excerpts=_coldest(observed, arms.plain),
     )
 
 
@@ -100,7 +102,15 @@ def attribution_kept_out(observed: Observed) -> Verdict:
         code="attribution-loses-prefix",
         tables=(*tables, *confirming(more_tables)),
         ruled_out=("eviction, routing and bursts: the session without the block, sent in turns with it, stayed warm",),
+        excerpts=_coldest(observed, arms.attribution) if arms.attribution is not None else (),
     )
+
+
+def _coldest(observed: Observed, arm: Arm) -> tuple[Excerpt, ...]:
+    """The hot repeat and the new turn of the pair that lost most."""
+    pairs = [(p.repeat, p.new) for p in arm.pairs if p.repeat is not None and p.repeat.valid and p.new.valid]
+    repeat, new = max(pairs, key=lambda pair: (pair[0].cached or 0) - (pair[1].cached or 0))
+    return evidence_of(observed, ("a turn, sent again", repeat), ("the turn after it", new))
 
 
 def _pairs_missing(observed: Observed, judging: Judging) -> Verdict | None:
@@ -204,12 +214,14 @@ def tools_keep_their_order(observed: Observed) -> Verdict:
         cold = len(straight) - sum(straight)
         whose = f"Sent straight to the engine {cold} of {len(straight)} are cold too" if straight else NOT_TOLD_APART
         return judging.withholds(f"{found}. {whose}", n, code="tools-vary", ruled_out=ruled_out)
+    lost = next(pair for pair in observed.tool_arms.with_tools if not observed.reaches_its_end(pair[1]))
     return judging.says(
         Status.FAIL,
         f"{found}. Sent straight to the engine they are warm: it is the gateway",
         n + len(straight),
         code="tools-vary",
         ruled_out=[*ruled_out, "the engine: repeats with tools that are sent straight to it are warm to their end"],
+        excerpts=evidence_of(observed, ("a session with tools", lost[0]), ("the same, sent again", lost[1])),
     )
 
 

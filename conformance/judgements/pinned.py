@@ -16,6 +16,7 @@ from conformance.judgements.verdict import (
     cached_not_reported,
     confirming,
     evidence,
+    evidence_of,
     upstream_prompts,
     usage_upstream,
 )
@@ -83,7 +84,11 @@ def not_pinned(observed: Observed) -> Verdict:
         if not guilty:
             return judging.withholds(f"{found}; {why}", n, code=_open("pinned", observed), tables=tables)
         ruled_out.append(why)
-    return judging.says(Status.FAIL, found, n, code="pinned", tables=tables, change=change, ruled_out=ruled_out)
+    plateau = [s for s in arm.new_turns[1:] if s.valid and pinned.first_prompt <= (s.prompt or 0) <= pinned.last_prompt]
+    return judging.says(
+        Status.FAIL, found, n, code="pinned", tables=tables, change=change, ruled_out=ruled_out,
+        excerpts=evidence_of(observed, ("first pinned turn", plateau[0]), ("last pinned turn", plateau[-1])),
+    )  # fmt: skip
 
 
 def _open(code: str, observed: Observed) -> str:
@@ -214,6 +219,7 @@ def _invented(observed: Observed, judging: Judging, high: list[Sent], limit: flo
             "a shared beginning: each prompt has its own salt at the head of its tools, system text and message",
             why,
         ),
+        excerpts=evidence_of(observed, ("a prompt nobody sent before", worst)),
     )
 
 
@@ -248,7 +254,8 @@ def counts_move_with_the_prompt(observed: Observed) -> Verdict:
             if not guilty:
                 return judging.withholds(f"{found}; {why}", n, code=_open("constant", observed), tables=tables)
             return judging.says(
-                Status.FAIL, found, n, code="constant", tables=tables, ruled_out=[*ruled_out, why]
+                Status.FAIL, found, n, code="constant", tables=tables, ruled_out=[*ruled_out, why],
+                excerpts=evidence_of(observed, *(("an exact repeat", s) for s in (repeats[0], repeats[-1]))),
             )  # fmt: skip
     if missing := cache_evidence_missing(observed, judging):
         return missing

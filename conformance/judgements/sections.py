@@ -38,4 +38,6 @@ def pinned_section(observed: Observed, arm: Arm, count: int) -> str:
     )
     middle = count + observed.granule / 2
     at, name = min(ends, key=lambda end: abs(end[0] + _HEAD_TOKENS / 2 - middle))
+    if not count <= round(at) < count + observed.granule:  # an estimate that contradicts the interval helps nobody
+        return f"{interval}: {name}"
     return f"{interval}: {name} (by the sections' lengths about {at:,.0f} tokens in)"

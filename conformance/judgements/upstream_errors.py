@@ -14,8 +14,9 @@ from conformance.observe.scripted import Played
 from conformance.observe.trouble import Beside, Trouble
 from conformance.observe.usage_case import FORMS
 from conformance.scripting import ScriptedReply
-from conformance.verdicts import Entry, Status, Table, Vantage, Verdict
+from conformance.verdicts import Entry, Excerpt, Status, Table, Vantage, Verdict
 from conformance.wire.answers import object_of
+from conformance.wire.exchange import Exchange
 from conformance.wire.jsontext import loads_or_none
 
 MOST_TRIES = 3
@@ -141,6 +142,7 @@ def trouble_stays_ones_own(observed: Observed) -> Verdict:
             n,
             code="blocked",
             tables=(_beside_table(beside),),
+            excerpts=_shown("the request beside it", beside.exchange, observed),
         )
     if beside.refused:
         return judging.says(
@@ -149,6 +151,7 @@ def trouble_stays_ones_own(observed: Observed) -> Verdict:
             n,
             code="refused",
             tables=(_beside_table(beside),),
+            excerpts=_shown("the request beside it", beside.exchange, observed),
         )
     if not beside.free:
         return judging.undecided(
@@ -183,10 +186,15 @@ def _after_failure(observed: Observed, judging: Judging, trouble: Trouble, n: in
             "a client that leaves its stream goes on being served: the upstream call runs to its end (seen twice)",
             n + 1,
             code="not-cancelled",
+            excerpts=_shown("the stream that was left", left.exchange, observed),
         )
     return judging.passes(
         "a request beside a hung call is answered, failures cool nothing down, and a client that leaves is cancelled", n
     )
+
+
+def _shown(title: str, exchange: Exchange | None, observed: Observed) -> tuple[Excerpt, ...]:
+    return (evidence(title, exchange, observed),) if exchange is not None else ()
 
 
 def _beside_table(beside: Beside) -> Table:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from conformance.evidence.conversation import Sent
-from conformance.judgements.verdict import Judging, evidence, usage_upstream
+from conformance.judgements.verdict import Judging, evidence, evidence_of, usage_upstream
 from conformance.observe.observations import DialectPair
 from conformance.observe.observed import Observed
 from conformance.observe.owed_usage import OWED, owes_usage
 from conformance.observe.records import matching_records, own_record
-from conformance.verdicts import Cell, Entry, Status, Table, Vantage, Verdict
+from conformance.verdicts import Cell, Entry, Excerpt, Status, Table, Vantage, Verdict
 from conformance.wire.exchange import Exchange, Usage
 from conformance.wire.upstream_usage import upstream_usage
 
@@ -115,6 +115,7 @@ def same_total_cold_and_warm(observed: Observed) -> Verdict:
             code="total-moves",
             tables=(table,),
             ruled_out=("the engine: its own total stays",) if all(moved == 0 for moved in upstream) else (),
+            excerpts=evidence_of(observed, ("the first time", a), ("the second time", b)),
         )
     if off:
         return judging.undecided(f"1 of {len(known)} repeats reports another total", n, tables=(table,))
@@ -272,7 +273,13 @@ def _dialects_agree(observed: Observed, judging: Judging, n: int, table: Table) 
         n + 2,
         code="dialects-differ",
         tables=tables,
+        excerpts=evidence_of_pair(pair, observed),
     )
+
+
+def evidence_of_pair(pair: DialectPair, observed: Observed) -> tuple[Excerpt, ...]:
+    """One text on both entries."""
+    return tuple(evidence(f"on {e.entry.path}", e, observed) for e in (pair.messages, pair.chat))
 
 
 def chat_parts_agree(observed: Observed) -> Verdict:

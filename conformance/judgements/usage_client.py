@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from conformance.evidence.conversation import Sent
-from conformance.judgements.usage import cached_moves_total, dialect_table, repeat_pairs
-from conformance.judgements.verdict import Judging
+from conformance.judgements.usage import cached_moves_total, dialect_table, evidence_of_pair, repeat_pairs
+from conformance.judgements.verdict import Judging, evidence, evidence_of
 from conformance.observe.observations import DialectPair
 from conformance.observe.observed import Observed
 from conformance.verdicts import Status, Table, Vantage, Verdict
@@ -24,7 +24,7 @@ def adds_up_to_other_entry(observed: Observed) -> Verdict:
     if not all(s.valid for s in fresh):
         return judging.undecided("a probe request failed", n)
     tables: tuple[Table, ...] = (qualification.table,)
-    if unreadable := _unreadable(judging, fresh, tables):
+    if unreadable := _unreadable(observed, judging, fresh, tables):
         return unreadable
     pair = observed.dialects
     if not qualification.counted["message"]:
@@ -54,6 +54,7 @@ def adds_up_to_other_entry(observed: Observed) -> Verdict:
             n + 2,
             code="cached-counted-wrong",
             tables=(*tables, qualification.table),
+            excerpts=evidence_of_pair(pair, observed),
         )
     if (direct := _direct_total(pair)) is not None and abs(ours - direct) <= slack:
         return judging.passes(
@@ -67,7 +68,7 @@ def adds_up_to_other_entry(observed: Observed) -> Verdict:
     return judging.undecided(f"{differ}: needs a recorder to say why", n + 2, tables=tables)
 
 
-def _unreadable(judging: Judging, fresh: list[Sent], tables: tuple[Table, ...]) -> Verdict | None:
+def _unreadable(observed: Observed, judging: Judging, fresh: list[Sent], tables: tuple[Table, ...]) -> Verdict | None:
     """The verdict where the answers carry no total that could be compared; None where all do.
 
     A missing usage is not a usage of zero: nothing else is said of it.
@@ -78,7 +79,7 @@ def _unreadable(judging: Judging, fresh: list[Sent], tables: tuple[Table, ...]) 
         return judging.says(
             Status.FAIL,
             f"none of {n} answers carries a usage object, which a message requires (input_tokens, output_tokens)",
-            n, code="usage-missing", tables=tables,
+            n, code="usage-missing", tables=tables, excerpts=evidence_of(observed, ("the first answer", silent[0])),
         )  # fmt: skip
     if silent:
         return judging.withholds(
@@ -88,13 +89,13 @@ def _unreadable(judging: Judging, fresh: list[Sent], tables: tuple[Table, ...]) 
     if all(s.prompt is None for s in fresh):
         return judging.says(
             Status.FAIL, f"none of {n} answers has an integer count of input tokens in its usage", n,
-            code="no-integer", tables=tables,
+            code="no-integer", tables=tables, excerpts=evidence_of(observed, ("the first answer", fresh[0])),
         )  # fmt: skip
-    below = [s.prompt for s in fresh if s.prompt is not None and s.prompt < 0]
+    below = [s for s in fresh if s.prompt is not None and s.prompt < 0]
     if below:
         return judging.says(
-            Status.FAIL, f"{len(below)} of {n} answers count less than 0 prompt tokens: e.g. {below[0]:,}", n,
-            code="below-zero", tables=tables,
+            Status.FAIL, f"{len(below)} of {n} answers count less than 0 prompt tokens: e.g. {below[0].prompt:,}", n,
+            code="below-zero", tables=tables, excerpts=evidence_of(observed, ("the first such answer", below[0])),
         )  # fmt: skip
     return None
 
@@ -104,7 +105,12 @@ def _does_not_grow(observed: Observed, judging: Judging, pair: DialectPair | Non
     tables = (observed.qualification.table,)
     reason = "the reported total does not grow when the message grows"
     direct = _direct_total(pair)
-    if pair is not None and direct is not None and (ours := pair.messages.usage.prompt) is not None:
+    if (
+        pair is not None
+        and pair.direct is not None
+        and direct is not None
+        and (ours := pair.messages.usage.prompt) is not None
+    ):
         slack = observed.thresholds.usage.dialect_slack(direct, upstream_known=False)
         if abs(ours - direct) > slack:
             return judging.says(
@@ -114,6 +120,10 @@ def _does_not_grow(observed: Observed, judging: Judging, pair: DialectPair | Non
                 code="total-ignores-prompt",
                 tables=tables,
                 ruled_out=("an engine that cuts its prompts: it counts the whole text where it is asked directly",),
+                excerpts=(
+                    evidence("one text here", pair.messages, observed),
+                    evidence("the same, asked of the engine", pair.direct, observed),
+                ),
             )
     return judging.withholds(
         f"{reason}: it is made up, or an honest count of a prompt that is cut: needs a recorder, or --engine to ask "

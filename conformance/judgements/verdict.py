@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from conformance.diagnosis.prompt import UpstreamPrompt, parse_prompt
+from conformance.evidence.conversation import Sent
 from conformance.evidence.qualify import NEVER_HIT, CacheState
 from conformance.observe.observed import Observed
 from conformance.observe.records import own_record
@@ -153,3 +154,8 @@ def evidence(title: str, exchange: Exchange, observed: Observed) -> Excerpt:
     """Request and answer of an exchange as a report may show them."""
     upstream = own_record(exchange) or next(reversed(exchange.upstream), None)
     return excerpt(title, exchange, upstream, own=observed.own_text)
+
+
+def evidence_of(observed: Observed, *titled: tuple[str, Sent]) -> tuple[Excerpt, ...]:
+    """`evidence` for each send that went over the wire."""
+    return tuple(evidence(title, sent.exchange, observed) for title, sent in titled if sent.exchange is not None)

@@ -9,10 +9,17 @@ from conformance.diagnosis.divergence import prefix_change
 from conformance.evidence.hotpair import Arm
 from conformance.judgements.requests_table import turns_table
 from conformance.judgements.translated import finding, got, unseen
-from conformance.judgements.verdict import Judging, cache_evidence_missing, confirming, upstream_prompts
+from conformance.judgements.verdict import (
+    Judging,
+    cache_evidence_missing,
+    confirming,
+    evidence,
+    evidence_of,
+    upstream_prompts,
+)
 from conformance.observe.observed import Observed
 from conformance.observe.records import own_record
-from conformance.verdicts import Change, Status, Table, Vantage, Verdict
+from conformance.verdicts import Change, Excerpt, Status, Table, Vantage, Verdict
 from conformance.wire.exchange import Exchange
 
 _WARM, _COLD = 0.8, 0.3
@@ -51,7 +58,18 @@ def both_entries_are_equally_warm(observed: Observed) -> Verdict:
         ruled_out.append("chance, because fresh salts show the same")
     return judging.says(
         Status.FAIL, first.reason, n, code="entries-differ", tables=tables, ruled_out=ruled_out,
+        excerpts=_last_turns(first.cold, other if first.cold is observed else observed),
     )  # fmt: skip
+
+
+def _last_turns(cold: Observed, warm: Observed) -> tuple[Excerpt, ...]:
+    """The last two turns on the cold entry, between which its prompt changes, and the last on the warm one."""
+    before, last = [s for s in cold.arms.pinned.new_turns if s.valid][-2:]
+    warmest = [s for s in warm.arms.pinned.new_turns if s.valid][-1]
+    return (
+        *evidence_of(cold, (f"last turn but one on {cold.entry.path}", before), (f"last on {cold.entry.path}", last)),
+        *evidence_of(warm, (f"last turn on {warm.entry.path}", warmest)),
+    )
 
 
 @dataclass(frozen=True)
@@ -177,14 +195,14 @@ def the_session_is_recognisable(observed: Observed) -> Verdict:
     for name in dict.fromkeys(name for found in keys for name in found):
         values = [found.get(name) for found in keys]
         if len(set(values)) > 1:
-            change = Change(
-                name, 0, str(values[0])[:12], str(next(v for v in values if v != values[0]))[:12], "session key varies"
-            )
+            at = next(i for i, value in enumerate(values) if value != values[0])
+            change = Change(name, 0, str(values[0])[:12], str(values[at])[:12], "session key varies")
             return judging.says(
                 Status.FAIL,
                 f"the session key {name} is another in every turn: it follows the body, not the session",
                 n, code="key-follows-body", change=change,
                 ruled_out=("the client, because it sends one session id in all of these turns",),
+                excerpts=tuple(evidence(f"turn {i + 1}", turns[i], observed) for i in (0, at)),
             )  # fmt: skip
     return judging.passes(f"{len(turns)} turns of one session carry one key ({', '.join(keys[0])})", n)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +33,14 @@ class Counted:
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
     @property
+    def asked(self) -> Exchange:
+        """The counting itself, as an exchange."""
+        body = _counted_part(self.real.request)
+        return Exchange(
+            self.real.entry, body, False, self.reply.status, response_body=self.reply.body, error=self.reply.error
+        )
+
+    @property
     def total(self) -> int | None:
         """The real request's prompt: the upstream's word where the recorder has it, so that a total that is misreported
         to the client is not blamed on the count."""
@@ -44,6 +53,10 @@ class Counted:
         return upstream_usage(chats[-1]).prompt if chats else None
 
 
+def _counted_part(body: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: body[name] for name in _COUNTED if name in body}
+
+
 def count_and_send(lab: WireLab) -> tuple[Counted, ...]:
     """Count and send a session with tools, and a text of its own. Raises what `WireLab.send` raises."""
     if lab.entry is not Entry.MESSAGES:
@@ -53,6 +66,6 @@ def count_and_send(lab: WireLab) -> tuple[Counted, ...]:
     for what, tools in (("tools and text", True), ("text only", False)):
         session = lab.session(tools=tools)
         body: dict[str, Any] = session.body()
-        reply = lab.wire.ask(PATH, {name: body[name] for name in _COUNTED if name in body})
+        reply = lab.wire.ask(PATH, _counted_part(body))
         found.append(Counted(what, reply, lab.send_body(body, headers=session.headers())))
     return tuple(found)

@@ -15,6 +15,7 @@ from conformance.observe.usage_values import native, openai
 from conformance.scripting import Forms, Hold, Script, ScriptedReply, Wait, chat, messages
 from conformance.scripting.content import Content, event_stream
 from conformance.wire.answers import Reply
+from conformance.wire.exchange import Exchange
 from conformance.wire.jsontext import dumps
 from conformance.wire.problems import broken
 from conformance.wire.raw import RawClient
@@ -35,6 +36,7 @@ class Beside:
     status: int | None  # of the other request's answer while the first still hung; None: none came
     arrived: bool  # the other request reached the upstream while the first still hung
     status_after: int | None  # of the other request's answer once the first was let go
+    exchange: Exchange | None = None  # the other request and its answer, whenever it came
 
     @property
     def blocked(self) -> bool:
@@ -57,6 +59,7 @@ class Left:
 
     arrived: bool
     heard_out: bool
+    exchange: Exchange | None = None
 
 
 class Trouble:
@@ -86,7 +89,14 @@ class Trouble:
             recorder.scripts.drop(hung)
             ends = [call.status(self._scripted.wire.endpoint.timeout_s) for call in calls]
             recorder.scripts.drop(other)
-        return Beside(there, status, arrived, ends[1] if len(ends) > 1 else None)
+        if len(calls) == 1:
+            return Beside(there, status, arrived, None)
+        reply = calls[1].reply
+        body = scripted.body(other, stream=False)
+        exchange = Exchange(
+            scripted.entry, body, False, reply.status, response_body=reply.body, error=reply.error
+        )  # fmt: skip
+        return Beside(there, status, arrived, ends[1], exchange)
 
     def after_failures(self) -> tuple[Played, ...]:
         """A plain request after an upstream 429, and one after an upstream 500."""
@@ -103,8 +113,9 @@ class Trouble:
         token, _ = scripted.prepare(_endless)
         mark = recorder.mark()
         client = RawClient(scripted.wire.endpoint)
+        body = scripted.body(token, stream=True) | {"stream": True}
         try:
-            client.leave(scripted.entry, dumps(scripted.body(token, stream=True) | {"stream": True}), self._patience)
+            client.leave(scripted.entry, dumps(body), self._patience)
             arrived = recorder.arrived(token, mark, 0)
             recorder.scripts.release(token)
             records = recorder.since(mark, settle_s=2 * LATE_CHUNKS * LATE_CHUNK_S + self._patience)
@@ -112,7 +123,8 @@ class Trouble:
             recorder.scripts.drop(token)
             client.close()
         own = [r for r in records if r.script == "client-leaves"]
-        return Left(arrived and bool(own), any(r.complete for r in own))
+        exchange = Exchange(scripted.entry, body, True, 0, error="the client left", upstream=tuple(own))
+        return Left(arrived and bool(own), any(r.complete for r in own), exchange)
 
     @property
     def _patience(self) -> float:
@@ -133,13 +145,13 @@ class _Call:
     def __init__(self, client: RawClient, send: Callable[[], Reply]) -> None:
         self._client = client
         self._send = send
-        self._status = 0
+        self.reply = Reply(status=0)
         self._thread = threading.Thread(target=self._run, name="prefixproof-call", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         try:
-            self._status = self._send().status
+            self.reply = self._send()
         except httpx.HTTPError as error:
             if broken(error) is None:
                 raise
@@ -149,7 +161,7 @@ class _Call:
     def status(self, timeout_s: float) -> int | None:
         """The answer's HTTP status, 0 when the connection broke, None when there is none within `timeout_s`."""
         self._thread.join(timeout_s)
-        return None if self._thread.is_alive() else self._status
+        return None if self._thread.is_alive() else self.reply.status
 
 
 def _plain_reply(name: str, word: str, before: tuple[Hold, ...] = ()) -> ScriptedReply:

@@ -47,8 +47,8 @@ def header(report: RunReport, *, width: int, colour: bool) -> str:
     page = _Page(width, colour)
     entries = " and ".join(entry.path for entry in report.entries)
     planned = (
-        f"about {report.requests_planned:,} requests / {report.prompt_tokens_planned:,} prompt tokens will be sent "
-        f"({report.budget})"
+        f"about {wording.requests(report.requests_planned)} / {report.prompt_tokens_planned:,} prompt tokens "
+        f"will be sent ({report.budget})"
     )
     if report.prompt_tokens_cap:
         planned += f", {report.prompt_tokens_cap:,} at most"
@@ -187,7 +187,7 @@ def _verdict(page: _Page, verdict: Verdict) -> None:
     if verdict.known is not None:
         page.pair("known", verdict.known, indent=2)
     code = f", code {verdict.code}" if verdict.code else ""
-    page.pair("seen from", f"{verdict.vantage}, {verdict.n} requests{code}", indent=2)
+    page.pair("seen from", f"{verdict.vantage}, {wording.requests(verdict.n)}{code}", indent=2)
     if verdict.change is not None:
         _change(page, verdict.change)
     for table in verdict.tables:

@@ -223,6 +223,11 @@ def baseline_lines(report: RunReport) -> list[tuple[str, str]]:
     return [(f"{known.rule} on {known.entry}", text) for known, text in lines]
 
 
+def requests(number: int) -> str:
+    """A number of requests, in words: "1 request", "1,200 requests"."""
+    return f"{number:,} request{'' if number == 1 else 's'}"
+
+
 def facts(report: RunReport) -> list[tuple[str, str]]:
     """What a reader needs to know of the run, as names and values."""
     listed = [
@@ -234,11 +239,11 @@ def facts(report: RunReport) -> list[tuple[str, str]]:
     if report.prompt_tokens_planned:
         listed.append(("budget", f"{report.budget}: about {report.prompt_tokens_planned:,} prompt tokens planned"))
     if report.requests_sent:
-        tokens, requests = f"{report.prompt_tokens_sent:,}", f"{report.requests_sent:,}"
-        listed.append(("sent", f"{tokens} prompt tokens in {requests} requests, {report.seconds:.1f} s"))
+        tokens, sent = f"{report.prompt_tokens_sent:,}", requests(report.requests_sent)
+        listed.append(("sent", f"{tokens} prompt tokens in {sent}, {report.seconds:.1f} s"))
     if report.engine_requests_sent:
-        tokens, requests = f"{report.engine_prompt_tokens_sent:,}", f"{report.engine_requests_sent:,}"
-        listed.append(("past the target", f"{tokens} prompt tokens in {requests} requests straight to the engine"))
+        tokens, sent = f"{report.engine_prompt_tokens_sent:,}", requests(report.engine_requests_sent)
+        listed.append(("past the target", f"{tokens} prompt tokens in {sent} straight to the engine"))
     listed.append(("seed", f"{report.seed}, started {report.started}"))
     return listed + [(fact.name, fact.value) for fact in report.facts]
 

@@ -81,6 +81,11 @@ def test_the_banner_begins_with_how_much_failed_and_leads_to_the_roots() -> None
     assert "FAILED" not in render(green(), ExitCode.GREEN)
 
 
+def test_what_broke_stands_above_the_table_of_all_rules() -> None:
+    source = render(mixed(), ExitCode.RED)
+    assert source.index("<h2>What broke") < source.index('<h2 id="rules">')
+
+
 def test_a_reader_by_keyboard_or_voice_finds_every_table() -> None:
     source = render(mixed(), ExitCode.RED)
     tables = source.count("<table")

@@ -152,3 +152,7 @@ def test_shortened_cuts_at_a_word() -> None:
 
 def test_control_characters_are_spelt_out() -> None:
     assert wording.printable("a\x1b[0m\tb\nc\r\x00\u202e") == "a\\x1b[0m\\tb\\nc\\r\\x00\\x202e"
+
+
+def test_one_request_is_no_plural() -> None:
+    assert [wording.requests(n) for n in (0, 1, 1200)] == ["0 requests", "1 request", "1,200 requests"]

@@ -51,6 +51,11 @@ def test_every_failure_has_a_code_a_baseline_can_name(cells: list[Cell]) -> None
     assert [(v.rule, v.reason) for v in failed if not v.code] == []
 
 
+def test_every_failure_shows_a_request_and_its_answer(cells: list[Cell]) -> None:
+    failed = [v for cell in cells for v in cell.verdicts if v.status in (Status.FAIL, Status.WARN)]
+    assert {(v.rule, v.code) for v in failed if not v.excerpts} == set()
+
+
 def test_every_verdict_shows_the_requests_it_rests_on(cells: list[Cell]) -> None:
     judged = [v for cell in cells for v in cell.verdicts if v.status.judged]
     bare = {(v.rule, v.status) for v in judged if v.n < 1 or not any(table.rows for table in v.tables)}
