@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from conformance.casebook import load_cases
 from conformance.errors import SendingStopped
+from conformance.observe.variety import Kinds, variety_of
 from conformance.options import Budget, RunOptions
 from conformance.rules import RULES
 from conformance.run import Run
@@ -57,11 +58,12 @@ def shape_of(seed: int) -> dict[str, object]:
     return {"template": rng.choice(("tools-first", "system-first")), "block_size": rng.choice((16, 32, 64, 128))}
 
 
-def declared(fault: Fault | None, template: str) -> frozenset[str]:
-    """The rules a fault says it breaks behind an engine with that template."""
+def declared(fault: Fault | None, template: str, kinds: Kinds = ()) -> frozenset[str]:
+    """The rules a fault says it breaks behind an engine with that template, in sessions of these kinds of turns."""
     if fault is None:
         return frozenset()
-    return fault.breaks | (fault.breaks_if_tools_first if template == "tools-first" else frozenset())
+    more = fault.breaks_if_tools_first if template == "tools-first" else frozenset()
+    return fault.breaks | more | (fault.breaks_if_parallel if "parallel" in kinds else frozenset())
 
 
 def run_cell(fault: str | None, seed: int = 0, *, neutralised: str | None = None, **options: object) -> Cell:
@@ -113,7 +115,7 @@ def disagreements(cells: Sequence[Cell]) -> list[str]:
     """Where observed and declared sets differ, and rules with one column; empty when the suite proves itself."""
     lines = []
     for cell in cells:
-        expected = declared(FAULTS.get(cell.fault), cell.template)
+        expected = declared(FAULTS.get(cell.fault), cell.template, variety_of(cell.seed).kinds)
         where = f"{cell.fault}, seed {cell.seed} ({cell.template}, block {cell.block_size})"
         lines += [f"{where}: declares {rule}, which did not fail" for rule in sorted(expected - cell.broken)]
         lines += [f"{where}: breaks {rule}, which it does not declare" for rule in sorted(cell.broken - expected)]

@@ -51,6 +51,8 @@ def _list_faults() -> str:
         breaks = " ".join(sorted(fault.breaks))
         if fault.breaks_if_tools_first:
             breaks += f" (tools first: also {' '.join(sorted(fault.breaks_if_tools_first))})"
+        if fault.breaks_if_parallel:
+            breaks += f" (with parallel calls: also {' '.join(sorted(fault.breaks_if_parallel))})"
         lines.append(f"{fault.name}: {fault.summary}\n    breaks {breaks}\n    seen: {fault.field_example}")
     return "\n".join(lines)
 

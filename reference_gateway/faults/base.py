@@ -10,8 +10,8 @@ class Fault:
     """One named mutation of the right behaviour.
 
     ``breaks`` are the ids of the rules it breaks where every vantage point is given; behind a template that renders
-    tools before the system text it also breaks ``breaks_if_tools_first``. ``field_example`` says where the kind was
-    met. ``mutations`` is made anew for every request.
+    tools before the system text it also breaks ``breaks_if_tools_first``, in sessions with parallel calls also
+    ``breaks_if_parallel``. ``field_example`` says where the kind was met. ``mutations`` is made anew for every request.
     """
 
     name: str
@@ -20,3 +20,4 @@ class Fault:
     field_example: str
     mutations: type[Mutations]
     breaks_if_tools_first: frozenset[str] = frozenset()
+    breaks_if_parallel: frozenset[str] = frozenset()

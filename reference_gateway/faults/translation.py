@@ -183,6 +183,7 @@ TRANSLATION = (
         _ids("PFX-12"),
         "histories repaired when they are replayed",
         history.SortOldResults,
+        breaks_if_parallel=_ids("PFX-01"),
     ),
     Fault(
         "random-call-ids",
