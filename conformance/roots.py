@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from conformance.verdicts import Status, Verdict
 
 EXPLAINED_BY: dict[str, tuple[str, ...]] = {
-    "PFX-01": ("PFX-09", "PFX-13", "PFX-10", "PFX-08"),
+    "PFX-01": ("PFX-09", "PFX-13", "PFX-10", "PFX-08", "PFX-12"),
     "PFX-03": ("PFX-02",),
     "PFX-14": ("PFX-09", "PFX-13"),
     "PFX-18": ("ISO-01", "PFX-05"),
