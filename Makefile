@@ -29,7 +29,7 @@ conformance: $(STAMP)  ## judge the embedded pair, or a gateway: make conformanc
 	$(BIN)/prefixproof $(if $(TARGET),--target '$(TARGET)') $(ARGS)
 
 test: $(STAMP)  ## the project's own tests; ARGS="-k NAME" narrows them
-	$(BIN)/pytest tests -q -n 3 --dist worksteal $(ARGS)
+	$(BIN)/pytest tests -q -n 4 --dist worksteal $(ARGS)
 
 lint: $(STAMP)  ## formatting, lint and types; changes nothing
 	$(BIN)/ruff format --check $(LINTED)
