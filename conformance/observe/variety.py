@@ -25,10 +25,11 @@ class Variety:
     growth: float = 1.0
 
 
+# Every session has calls and text: without text turns a mistaken role would have nothing to show itself on.
 _KINDS: tuple[Kinds, ...] = (
     ("tool", "text"),
     ("text", "tool"),
-    ("tool",),
+    ("tool", "tool", "text"),
     ("parallel", "text"),
     ("tool", "parallel", "text"),
     ("text", "text", "tool"),

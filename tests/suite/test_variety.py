@@ -29,6 +29,13 @@ def test_no_two_of_twenty_seeds_are_one_cell() -> None:
     assert len({(variety_of(seed), *shape_of(seed).values()) for seed in SEEDS}) >= 18
 
 
+def test_every_form_has_text_and_calls() -> None:
+    for seed in range(200):
+        kinds = set(variety_of(seed).kinds)
+        assert "text" in kinds
+        assert kinds - {"text"}
+
+
 def test_a_seeds_form_reaches_the_wire() -> None:
     sent = {run_cell(None, seed, rules=("PFX-01",)).prompt_tokens for seed in (1, 6, 7)}  # one template and block size
     assert len(sent) == 3
