@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import wraps
 from typing import Protocol
 
 from conformance.judgements.verdict import Judging, confirming
 from conformance.observe.under_load import LoadRun
 from conformance.rules import RULES
-from conformance.verdicts import Entry, Status, Verdict
+from conformance.verdicts import Entry, Status, Vantage, Verdict
 
 
 class Loaded(Protocol):
@@ -21,6 +22,19 @@ class Loaded(Protocol):
 
 
 Look = Callable[[LoadRun, Judging], Verdict]
+
+
+def judged_by_load(rule: str, shape: str) -> Callable[[Look], Callable[[Loaded], Verdict]]:
+    """Make a rule's judgement of a look at one run of that shape; see `looked_at_twice`."""
+
+    def judgement(look: Look) -> Callable[[Loaded], Verdict]:
+        @wraps(look)
+        def judge(observed: Loaded) -> Verdict:
+            return looked_at_twice(observed, shape, Judging(rule, observed.entry, Vantage.LOAD), look)
+
+        return judge
+
+    return judgement
 
 
 def looked_at_twice(observed: Loaded, shape: str, judging: Judging, look: Look) -> Verdict:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from conformance.judgements.load_looks import Loaded, looked_at_twice, unusable
+from conformance.judgements.load_looks import judged_by_load, unusable
 from conformance.judgements.verdict import Judging
 from conformance.observe.under_load import LoadRun
-from conformance.verdicts import Status, Table, Vantage, Verdict
+from conformance.verdicts import Status, Table, Verdict
 
 DROPS, FEWEST = 0.1, 6
 """Share of repeats after a hit that must miss, and how many. Random routing over two replicas drops about 15 %; what
@@ -16,13 +16,9 @@ SLOWEST_PREFILL = 500_000
 """Tokens a second; no engine's neighbours prefill faster, so none can have evicted a prompt sooner than that allows."""
 
 
-def sessions_stay_on_one_replica(observed: Loaded) -> Verdict:
+@judged_by_load("AFF-01", "repeats")
+def sessions_stay_on_one_replica(run: LoadRun, judging: Judging) -> Verdict:
     """AFF-01."""
-    judging = Judging("AFF-01", observed.entry, Vantage.LOAD)
-    return looked_at_twice(observed, "repeats", judging, _stays)
-
-
-def _stays(run: LoadRun, judging: Judging) -> Verdict:
     if verdict := unusable(run, judging):
         return verdict
     result = run.result or {}

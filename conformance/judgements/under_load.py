@@ -7,15 +7,17 @@ looked at once more in a second run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from typing import Any
 
-from conformance.judgements.load_looks import Loaded, looked_at_twice, unusable
+from conformance.judgements.load_looks import Loaded, judged_by_load, unusable
 from conformance.judgements.verdict import Judging
 from conformance.observe.under_load import LoadRun
-from conformance.verdicts import Status, Table, Vantage, Verdict
+from conformance.verdicts import Status, Table, Verdict
 
 Result = Mapping[str, Any]
+TierLook = Callable[[Result, Judging], Verdict]
 
 LEAST_SHARE = 0.5
 """Of what was evicted and asked again, that L2 must give back (rules.md, L2-01)."""
@@ -38,16 +40,49 @@ LATE = "no whole answer within"
 BEFORE_PRESSURE = ("fill", "warm")
 
 
-def loads_at_least_half(observed: Loaded) -> Verdict:
+def _tier_of(run: LoadRun, judging: Judging, *, needs_metered: bool = True) -> Result | Verdict:
+    """The second tier's facts, or the verdict that stands in for them."""
+    if verdict := unusable(run, judging):
+        return verdict
+    result = run.result or {}
+    if result["options"]["engine"] is None:
+        return judging.not_run("needs the engine's metrics: --engine URL")
+    if result["stopped"] is not None:
+        return judging.undecided(f"the load run ended early: {result['stopped']}", result["total"]["requests"])
+    tier: Result | None = result["second_tier"]
+    if tier is None or not tier["by_request"]:
+        return judging.undecided("no session was evicted and came back", 0)
+    if not tier["present"]:
+        return _no_tier(judging)
+    if tier["reason"]:
+        return judging.undecided(tier["reason"], _n(tier))
+    if tier["evicted"] is None:
+        return judging.undecided("the engine's metrics do not tell what L1 still held", _n(tier))
+    if tier["evicted"] < LEAST_EVICTED:
+        return judging.undecided("L1 still held what was asked again: needs more pressure", _n(tier))
+    if needs_metered and tier["loaded"] is None:
+        return judging.undecided("the metrics show no external hits", _n(tier))
+    return tier
+
+
+def _judged_by_tier(rule: str, *, needs_metered: bool = True) -> Callable[[TierLook], Callable[[Loaded], Verdict]]:
+    """`judged_by_load` for a look at what an `evict` run tells of the second tier, where it tells enough."""
+
+    def judgement(look: TierLook) -> Callable[[Loaded], Verdict]:
+        @judged_by_load(rule, "evict")
+        @wraps(look)
+        def judge(run: LoadRun, judging: Judging) -> Verdict:
+            tier = _tier_of(run, judging, needs_metered=needs_metered)
+            return tier if isinstance(tier, Verdict) else look(tier, judging)
+
+        return judge
+
+    return judgement
+
+
+@_judged_by_tier("L2-01")
+def loads_at_least_half(tier: Result, judging: Judging) -> Verdict:
     """L2-01."""
-    judging = Judging("L2-01", observed.entry, Vantage.LOAD)
-    return looked_at_twice(observed, "evict", judging, _loads_at_least_half)
-
-
-def _loads_at_least_half(run: LoadRun, judging: Judging) -> Verdict:
-    tier, verdict = _tier(run, judging)
-    if tier is None or verdict is not None:
-        return verdict or judging.undecided("no result")
     tables, n, share = _tables(tier), _n(tier), tier["share_loaded"]
     said = f"{_tokens(tier['loaded'])} of {_tokens(tier['evicted'])} tokens evicted and asked again came from L2"
     if share is None:
@@ -62,16 +97,12 @@ def _loads_at_least_half(run: LoadRun, judging: Judging) -> Verdict:
     return _if_roomy(judging, tier, said, "loads-too-little")
 
 
-def is_not_write_only(observed: Loaded) -> Verdict:
+@judged_by_load("L2-02", "evict")
+def is_not_write_only(run: LoadRun, judging: Judging) -> Verdict:
     """L2-02."""
-    judging = Judging("L2-02", observed.entry, Vantage.LOAD)
-    return looked_at_twice(observed, "evict", judging, _is_not_write_only)
-
-
-def _is_not_write_only(run: LoadRun, judging: Judging) -> Verdict:
-    tier, verdict = _tier(run, judging)
-    if tier is None or verdict is not None:
-        return verdict or judging.undecided("no result")
+    tier = _tier_of(run, judging)
+    if isinstance(tier, Verdict):
+        return tier
     tables, n = _tables(tier), _n(tier)
     back = (tier["loaded"] or 0) + (tier["loaded_onward"] or 0)
     if tier["loaded_onward"] or (tier["loaded"] and tier["load_bytes"] != 0):
@@ -87,16 +118,9 @@ def _is_not_write_only(run: LoadRun, judging: Judging) -> Verdict:
     return _if_roomy(judging, tier, said, "write-only", recipe=recipe)
 
 
-def answers_stay_the_same(observed: Loaded) -> Verdict:
+@_judged_by_tier("L2-03")
+def answers_stay_the_same(tier: Result, judging: Judging) -> Verdict:
     """L2-03."""
-    judging = Judging("L2-03", observed.entry, Vantage.LOAD)
-    return looked_at_twice(observed, "evict", judging, _answers_stay_the_same)
-
-
-def _answers_stay_the_same(run: LoadRun, judging: Judging) -> Verdict:
-    tier, verdict = _tier(run, judging)
-    if tier is None or verdict is not None:
-        return verdict or judging.undecided("no result")
     tables, n = _tables(tier), _n(tier)
     if not tier["loaded"]:
         return judging.undecided("nothing was loaded from L2, so no answer rests on it", n, tables=tables)
@@ -114,16 +138,9 @@ def _answers_stay_the_same(run: LoadRun, judging: Judging) -> Verdict:
     return judging.passes(said, n, tables=tables)
 
 
-def next_turns_load(observed: Loaded) -> Verdict:
+@_judged_by_tier("L2-04")
+def next_turns_load(tier: Result, judging: Judging) -> Verdict:
     """L2-04."""
-    judging = Judging("L2-04", observed.entry, Vantage.LOAD)
-    return looked_at_twice(observed, "evict", judging, _next_turns_load)
-
-
-def _next_turns_load(run: LoadRun, judging: Judging) -> Verdict:
-    tier, verdict = _tier(run, judging)
-    if tier is None or verdict is not None:
-        return verdict or judging.undecided("no result")
     tables = _tables(tier)
     onward = [row for row in tier["by_request"] if row[1] == "turn"]
     served = [row for row in onward if row[4] >= LEAST_SHARE * row[3]]
@@ -144,13 +161,9 @@ def _next_turns_load(run: LoadRun, judging: Judging) -> Verdict:
     return _if_roomy(judging, tier, said, "next-turn-misses")
 
 
-def requests_end(observed: Loaded) -> Verdict:
+@judged_by_load("L2-05", "evict")
+def requests_end(run: LoadRun, judging: Judging) -> Verdict:
     """L2-05."""
-    judging = Judging("L2-05", observed.entry, Vantage.LOAD)
-    return looked_at_twice(observed, "evict", judging, _requests_end)
-
-
-def _requests_end(run: LoadRun, judging: Judging) -> Verdict:
     if verdict := unusable(run, judging):
         return verdict
     result = run.result or {}
@@ -187,16 +200,9 @@ def _slowest(result: Result) -> float:
     return max((row[place["total"]] for row in result["requests"] if row[place["error"]] is None), default=0.0)
 
 
-def amplification_is_known(observed: Loaded) -> Verdict:
+@_judged_by_tier("L2-06", needs_metered=False)
+def amplification_is_known(tier: Result, judging: Judging) -> Verdict:
     """L2-06."""
-    judging = Judging("L2-06", observed.entry, Vantage.LOAD)
-    return looked_at_twice(observed, "evict", judging, _amplification_is_known)
-
-
-def _amplification_is_known(run: LoadRun, judging: Judging) -> Verdict:
-    tier, verdict = _tier(run, judging, needs_metered=False)
-    if tier is None or verdict is not None:
-        return verdict or judging.undecided("no result")
     tables, n = _tables(tier), _n(tier)
     if tier["store_bytes"] is None:
         if not tier["loaded"]:
@@ -210,16 +216,9 @@ def _amplification_is_known(run: LoadRun, judging: Judging) -> Verdict:
     return judging.passes(f"{tier['amplification']:.1f} bytes stored per byte loaded{saved}", n, tables=tables)
 
 
-def loads_are_faster(observed: Loaded) -> Verdict:
+@_judged_by_tier("L2-07")
+def loads_are_faster(tier: Result, judging: Judging) -> Verdict:
     """L2-07."""
-    judging = Judging("L2-07", observed.entry, Vantage.LOAD)
-    return looked_at_twice(observed, "evict", judging, _loads_are_faster)
-
-
-def _loads_are_faster(run: LoadRun, judging: Judging) -> Verdict:
-    tier, verdict = _tier(run, judging)
-    if tier is None or verdict is not None:
-        return verdict or judging.undecided("no result")
     tables, n = _tables(tier), _n(tier)
     cold, loaded = tier["ttft_cold"], tier["ttft_loaded"]
     if cold is None or loaded is None:
@@ -232,31 +231,6 @@ def _loads_are_faster(run: LoadRun, judging: Judging) -> Verdict:
     if loaded >= SLOWER * cold:
         return judging.says(Status.FAIL, said, n, code="loads-slow", tables=tables)
     return judging.undecided(f"{said}: within noise", n, tables=tables)
-
-
-def _tier(run: LoadRun, judging: Judging, *, needs_metered: bool = True) -> tuple[Result | None, Verdict | None]:
-    """The second tier's facts, or the verdict that stands in for them."""
-    if verdict := unusable(run, judging):
-        return None, verdict
-    result = run.result or {}
-    if result["options"]["engine"] is None:
-        return None, judging.not_run("needs the engine's metrics: --engine URL")
-    if result["stopped"] is not None:
-        return None, judging.undecided(f"the load run ended early: {result['stopped']}", result["total"]["requests"])
-    tier: Result | None = result["second_tier"]
-    if tier is None or not tier["by_request"]:
-        return None, judging.undecided("no session was evicted and came back", 0)
-    if not tier["present"]:
-        return None, _no_tier(judging)
-    if tier["reason"]:
-        return None, judging.undecided(tier["reason"], _n(tier))
-    if tier["evicted"] is None:
-        return None, judging.undecided("the engine's metrics do not tell what L1 still held", _n(tier))
-    if tier["evicted"] < LEAST_EVICTED:
-        return None, judging.undecided("L1 still held what was asked again: needs more pressure", _n(tier))
-    if needs_metered and tier["loaded"] is None:
-        return None, judging.undecided("the metrics show no external hits", _n(tier))
-    return tier, None
 
 
 def _no_tier(judging: Judging) -> Verdict:

@@ -3,7 +3,7 @@
 Read from and checked against the releases named in docs/kv-groups.md (`engine.differential` is the check).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,31 +57,8 @@ _MIDDLE = Family(
     holders_only=False,
     short_tail=True,
 )
-_NEXT = Family(
-    name="0.31",
-    sparse_store=True,
-    wide_draft=True,
-    all_draft=False,
-    stable_tail=True,
-    replay_pairs=True,
-    peek_past_end=False,
-    recency_at_end=True,
-    holders_only=True,
-    short_tail=True,
-)
-
-_NEW = Family(
-    name="0.32+",
-    sparse_store=True,
-    wide_draft=True,
-    all_draft=False,
-    stable_tail=True,
-    replay_pairs=True,
-    peek_past_end=True,
-    recency_at_end=True,
-    holders_only=True,
-    short_tail=True,
-)
+_NEXT = replace(_MIDDLE, name="0.31", recency_at_end=True, holders_only=True)
+_NEW = replace(_NEXT, name="0.32+", peek_past_end=True)
 
 FAMILIES = {family.name: family for family in (_OLD, _MIDDLE, _NEXT, _NEW)}
 NEWEST = _NEW.name

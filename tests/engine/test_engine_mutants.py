@@ -10,6 +10,7 @@ from reference_cache import Sent
 
 from engine.embedded import EngineCore
 from engine.embedded.block_pool import BlockPool
+from engine.embedded.faults import TIER_FAULTS
 from engine.embedded.hashing import NONE_HASH, TOKEN_BYTES, block_hash, block_hashes, salt_key
 from engine.embedded.host_tier import HostTier
 from engine.embedded.local_cache import LocalCache
@@ -126,13 +127,6 @@ class ForgetOnFree(EngineCore):
     pool_class = ForgetOnFreePool
 
 
-class NeverGains(Offload):
-    """The host tier is written and never read."""
-
-    def gain(self, state: OffloadState, local: int, length: int) -> int | None:  # noqa: ARG002 - the fault
-        return 0
-
-
 class GainsPartialChunks(Offload):
     """The host tier serves gains below one chunk."""
 
@@ -151,10 +145,6 @@ class StoresOutputs(Offload):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{**kwargs, "prompt_only": False})
-
-
-class L2NeverLoads(EngineCore):
-    offload_class = NeverGains
 
 
 class L2LoadsPartialChunks(EngineCore):
@@ -227,7 +217,7 @@ MUTANTS = [
     HashedToFront,
     UnhashedToBack,
     ForgetOnFree,
-    L2NeverLoads,
+    TIER_FAULTS["l2-write-only"].core_class,  # the host tier is written and never read
     L2LoadsPartialChunks,
     L2Fifo,
     L2ForwardTouch,
