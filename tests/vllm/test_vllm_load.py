@@ -12,7 +12,7 @@ from vllm_rig import command, gateway, vllm
 pytestmark = pytest.mark.slow
 
 LAUNCH = ("--max-model-len", "16384", "--num-gpu-blocks-override")
-"""Blocks for some 70,000 tokens, 40 % of which come back as four sessions: a client's smallest prompt is about 6,000."""
+"""Blocks for some 70,000 tokens; 40 % come back as four sessions: a client's smallest prompt is about 6,000."""
 
 GATE = "errors = 0\nl2_loads_at_least = 0.5\nanswers_unchanged = true\n"
 
