@@ -358,7 +358,9 @@ class Observed:
     @cached_property
     def translation(self) -> TranslationProbes:
         """Special conversations that show how the gateway translates."""
-        return TranslationProbes(self.entry, self.lab, self._native_lab)
+        return TranslationProbes(
+            self.entry, self.lab, self._native_lab, lambda: self.qualification.floor + 3 * self.granule
+        )
 
     @property
     def other(self) -> Observed | None:
