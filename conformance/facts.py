@@ -26,7 +26,8 @@ def facts_of(
     loads: Mapping[Entry, str],
 ) -> tuple[Fact, ...]:
     """`sees` tells whether the recorder sees an entry, `stopped` why sending ended early, `waits` what of the target's
-    Retry-After was kept, `engine` and `recorder` what to know of those two, `restart` what becomes of the target's restart, `loads` what load sent beside it all."""
+    Retry-After was kept, `engine` and `recorder` what to know of those two, `restart` what becomes of a restart of the
+    target, `loads` what load sent beside it all."""
     return (
         *(Fact(name="note", value=note) for note in checked.notes),
         *(Fact(name=f"{entry} entry", value=f"missing: {why}") for entry, why in checked.missing.items()),

@@ -123,8 +123,8 @@ def _command(text: str | None, *, allowed: bool) -> tuple[str, ...] | None:
     if not command or not runnable(command):
         name = f" {command[0]}" if command else ""
         raise UsageProblem(
-            f"--restart-command: there is no program{name} here; it is run without a shell, so for what needs one write "
-            "sh -c '...'"
+            f"--restart-command: there is no program{name} here; it is run without a shell (for what needs one "
+            "write sh -c '...')"
         )
     return command
 

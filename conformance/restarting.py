@@ -69,9 +69,9 @@ def runnable(command: Sequence[str]) -> bool:
 def restart(command: Sequence[str], endpoint: Endpoint, waits: Waits) -> str:
     """Run the command and wait until the target answers as it did before.
 
-    Returns by what it showed that it was away, e.g. "connections were refused"; "" where it answered all the time. Raises
-    RestartFailed where the command cannot be run or fails, and where the target is not back, or the command has neither
-    ended nor done anything to it, when time is up.
+    Returns by what it showed that it was away, e.g. "connections were refused"; "" where it answered all the time.
+    Raises RestartFailed where the command cannot be run or fails, and where the target is not back, or the command has
+    neither ended nor done anything to it, when time is up.
     """
     with _Watch(endpoint) as watch, TemporaryFile() as stderr:
         watch.learn()

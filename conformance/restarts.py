@@ -26,7 +26,7 @@ ASK_AGAIN_S = 1.0
 
 @dataclass(frozen=True)
 class _Place:
-    """The target as requests reach it; `sees` are the entries that can be compared, `unseen` what is missing where there are none."""
+    """The target as requests reach it; `sees` are the entries that can be compared, `unseen` says why none can."""
 
     checked: Preflight
     marker: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from conformance.diagnosis.divergence import tools_change
 from conformance.judgements import identical, prefix
@@ -25,7 +25,7 @@ NOT_SEEN = "restart-not-seen"
 
 @dataclass(frozen=True)
 class Difference:
-    """What differs between two upstream requests; where, and what it costs, in words, where the rule's own do not do."""
+    """What differs between two upstream requests; where, and what it costs, where the rule's words do not do."""
 
     change: Change
     where: str = ""
@@ -34,8 +34,8 @@ class Difference:
 
 @dataclass(frozen=True)
 class Compared:
-    """How a rule compares: the part of an upstream request it looks at, as bytes (None: there is nothing to look at), and
-    what differs in two of them."""
+    """How a rule compares: the part of an upstream request it looks at, as bytes (None: there is nothing to look at),
+    and what differs in two of them."""
 
     rule: str
     code: str
@@ -100,16 +100,16 @@ def _across(first: Verdict, observed: Observed, compared: Compared) -> Verdict:
         )  # fmt: skip
     if not across.seen:
         return judging.withholds(
-            f"{first.reason}, also in {len(seen)} requests after the restart command had ended; but nothing showed that "
-            "the target was restarted: no connection was refused or closed, and no answer was an error",
+            f"{first.reason}, also in {len(seen)} requests sent after the restart command; but nothing showed "
+            "that the target was restarted: no connection was refused or closed, and no answer was an error",
             n, code=NOT_SEEN, tables=(*first.tables, table),
         )  # fmt: skip
     return judging.passes(f"{first.reason}, and so across a restart ({across.seen})", n, tables=(*first.tables, table))
 
 
 _COST = (
-    "Every deploy, crash or scaling step makes all sessions cold at once, and replicas of the gateway share nothing: the "
-    "engine computes each prompt anew from this place on."
+    "Every deploy, crash or scaling step makes all sessions cold at once, and replicas of the gateway share nothing: "
+    "the engine computes each prompt anew from this place on."
 )
 
 
@@ -123,8 +123,8 @@ def _unsteady(first: Verdict, judging: Judging, observed: Observed, compared: Co
         return None
     return judging.says(
         Status.FAIL,
-        f"a request with many tools, sent twice without a restart in between, reaches the upstream with {compared.what}: "
-        f"{found.change.kind} in {found.change.part}, character {found.change.offset}{found.where}",
+        f"a request with many tools, sent twice without a restart in between, reaches the upstream with "
+        f"{compared.what}: {found.change.kind} in {found.change.part}, character {found.change.offset}{found.where}",
         first.n + 2,
         code=compared.code,
         tables=first.tables,

@@ -1,4 +1,4 @@
-"""Prompts that a made-up count gives itself away at: all of whose text is new, or longer than any true count reaches."""
+"""Prompts at which made-up counts give themselves away: wholly new ones, and ones longer than any true count."""
 
 from __future__ import annotations
 

@@ -15,14 +15,13 @@ from conformance.wire.exchange import Exchange
 Restart = Callable[[], str]
 """Restarts the target, once a run; returns by what that showed, "" where by nothing. Raises RestartFailed."""
 
-MANY_TOOLS = 16
-"""So many that no two orders drawn at random are the same by accident; the keys of their schemas even less."""
+_NAMES = ("list", "open", "find", "move", "mark", "send", "read", "copy", "sort", "join", "load", "keep")
+_PARAMETERS = ("target", "amount", "reason")
+
+MANY_TOOLS = len(_NAMES)
+"""So many that two orders drawn at random are not the same by accident; the keys of their schemas even less."""
 
 MANY_TOOLS_SENT = 2
-
-_NAMES = ("list", "open", "find", "move", "mark", "send", "read", "copy", "sort", "join", "load", "keep", "test", "push",
-          "wait", "plan")  # fmt: skip
-_PARAMETERS = ("target", "amount", "reason", "label", "filter")
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ def _again(lab: WireLab, exchange: Exchange) -> Exchange:
 
 
 def _tool(entry: Entry, name: str) -> dict[str, Any]:
-    properties = {word: {"type": "string", "description": f"The {word} to {name}."} for word in _PARAMETERS}
+    properties = {word: {"type": "string"} for word in _PARAMETERS}
     schema = {"type": "object", "properties": properties, "required": [_PARAMETERS[0]]}
     tool = {"name": f"{name}_entry", "description": f"Use it to {name} an entry."}
     if entry is Entry.MESSAGES:
