@@ -97,16 +97,16 @@ class Restarts:
             return f"{program} was run at the end, without success"
         if self._shown is not None:
             how = self._shown or "nothing showed that the target was away"
-            return f"{program} was run once, at the end ({how}); {self._named} compare across it"
+            return f"{program} was run once, at the end ({how}); {self._compare} across it"
         return (
-            f"{program} is run once, when all other rules are judged, and {self._named} compare what the gateway sends "
+            f"{program} is run once, when all other rules are judged, and {self._compare} what the gateway sends "
             f"upstream before and after it; up to {self.waits.within:g} s are waited for the target. It is not run "
-            "where they fail without it"
+            "where that fails without it"
         )
 
     @property
-    def _named(self) -> str:
-        return " and ".join(sorted(self._rules))
+    def _compare(self) -> str:
+        return f"{' and '.join(sorted(self._rules))} {'compare' if len(self._rules) > 1 else 'compares'}"
 
     @property
     def _why_not(self) -> str | None:

@@ -6,8 +6,7 @@ it showed that the target was away: a command that did nothing would satisfy bot
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from conformance.diagnosis.divergence import tools_change
@@ -15,7 +14,7 @@ from conformance.judgements import identical, prefix
 from conformance.judgements.verdict import Judging, evidence, upstream_prompts
 from conformance.observe.observed import Observed
 from conformance.observe.records import own_record
-from conformance.observe.restarted import AcrossRestart
+from conformance.observe.restarted import SentAgain
 from conformance.verdicts import Cell, Change, Status, Table, Vantage, Verdict
 from conformance.wire.exchange import Exchange
 
@@ -66,8 +65,8 @@ def _across(first: Verdict, observed: Observed, compared: Compared) -> Verdict:
         return unsteady
     pairs = [pair for pair in across.pairs if pair.exact or not compared.only_exact]
     seen = [pair for pair in pairs if compared.part(pair.before) is not None and compared.part(pair.after) is not None]
-    n = first.n + len(across.pairs)
-    table = _table(across, compared)
+    n = first.n + len(pairs)
+    table = _table(pairs, compared)
     for pair in seen:
         found = compared.difference(pair.before, pair.after, observed)
         if found is None:
@@ -135,14 +134,14 @@ def _unsteady(first: Verdict, judging: Judging, observed: Observed, compared: Co
     )
 
 
-def _table(across: AcrossRestart, compared: Compared) -> Table:
+def _table(pairs: Sequence[SentAgain], compared: Compared) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for pair in across.pairs:
-        for when, exchange in (("before", pair.before), ("after", pair.after)):
-            part = compared.part(exchange)
-            digest = hashlib.sha256(part).hexdigest()[:8] if part is not None else None
-            rows.append((pair.what, when, len(part) if part is not None else None, digest))
-    return Table(f"{compared.title}, across the restart", ("request", "restart", "bytes", "digest"), tuple(rows))
+    for pair in pairs:
+        before, after = compared.part(pair.before), compared.part(pair.after)
+        same = None if before is None or after is None else "yes" if before == after else "no"
+        rows.append((pair.what, *(None if part is None else len(part) for part in (before, after)), same))
+    columns = ("request", "bytes before", "bytes after", "the same")
+    return Table(f"{compared.title}, across the restart", columns, tuple(rows))
 
 
 def _tool_section(exchange: Exchange) -> bytes | None:
