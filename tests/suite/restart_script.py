@@ -75,7 +75,7 @@ def main(folder: Path, mode: str) -> int:
         _note(folder, os.getpid())
         command = json.loads((folder / "state.json").read_text(encoding="utf-8"))["command"]
         os.chdir(ROOT)
-        os.execve(command[0], command, {**os.environ, "PYTHONPATH": str(ROOT)})
+        os.execve(command[0], command, {**os.environ, "PYTHONPATH": str(ROOT)})  # noqa: S606 - it is meant
     return 0
 
 
