@@ -17,7 +17,7 @@ from conformance.rules import ACROSS_RESTART, Rule
 from conformance.verdicts import Entry
 from conformance.wire.endpoint import Endpoint
 
-IN_PROCESS = "it was made anew"
+IN_PROCESS = "the gateway was made anew"
 """By what the embedded gateway's restart shows: whoever makes it sees it."""
 
 ASK_AGAIN_S = 1.0
@@ -112,6 +112,8 @@ class Restarts:
     def _why_not(self) -> str | None:
         if self._options.restart_command is None and self._in_process is None:
             return "there is no --restart-command"
+        if self._options.restart_command is not None and not self._options.allow_disruptive:
+            return "--allow-disruptive is not given"
         if not self._rules:
             return f"only {' and '.join(ACROSS_RESTART)} compare across a restart, and they are not selected"
         if self._place is None or not self._place.sees:
@@ -123,7 +125,10 @@ class Restarts:
         command, place = self._options.restart_command, self._place
         if command is None or place is None:
             assert self._in_process is not None
-            self._in_process()
+            try:
+                self._in_process()
+            except OSError as error:
+                raise RestartFailed(f"the embedded gateway could not be made anew: {error.strerror or error}") from None
             return IN_PROCESS, None
         endpoint = Endpoint(
             url=place.checked.target,

@@ -90,11 +90,13 @@ def _across(first: Verdict, observed: Observed, compared: Compared) -> Verdict:
             ),
             cost=found.cost or _COST,
         )
-    if not seen:
-        failed = next((p.after.error for p in pairs if p.after.error), None)
-        why = failed or "none of them can be compared with what arrived before it (a response cache?)"
+    lost = [pair for pair in pairs if compared.part(pair.before) is not None and compared.part(pair.after) is None]
+    if lost or not seen:
+        error = next((pair.after.error for pair in lost if pair.after.error), None)
+        why = error or "no such request reached the recorder (a response cache?)"
         return judging.withholds(
-            f"{first.reason}; of {len(pairs)} requests sent again after a restart nothing is known: {why}",
+            f"{first.reason}; but nothing is known of {len(lost) or len(pairs)} of {len(pairs)} requests sent again "
+            f"after a restart: {why}",
             n, code=NOT_SEEN, tables=(*first.tables, table),
         )  # fmt: skip
     if not across.seen:

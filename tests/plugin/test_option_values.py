@@ -80,7 +80,8 @@ def test_the_environments_key_is_used_with_a_target_and_shown_nowhere() -> None:
 
 
 def test_a_restart_command_is_shown_nowhere_for_its_arguments_may_be_secrets() -> None:
-    typed = {"target": "http://gw", "restart-command": "sh -c 'k=sk-secret'", "allow-disruptive": True}
+    typed: dict[str, str | bool | None] = {"target": "http://gw"}
+    typed |= {"restart-command": "sh -c 'k=sk-secret'", "allow-disruptive": True}
     assert "secret" not in repr(read_options(typed))
     with pytest.raises(UsageProblem) as refused:
         read_options({**typed, "restart-command": "no-such-program sk-secret"})

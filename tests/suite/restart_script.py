@@ -68,7 +68,9 @@ def main(folder: Path, mode: str) -> int:
     if mode == "sleeps":
         time.sleep(600)
     stop(folder)
-    if mode == "restart":
+    if mode == "rewired":
+        (folder / "rewired.toml").replace(folder / "channels.toml")
+    if mode in ("restart", "rewired"):
         time.sleep(0.2)
         start(folder)
     if mode == "foreground":

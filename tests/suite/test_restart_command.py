@@ -228,3 +228,26 @@ def test_the_command_line_from_plan_to_exit_code(tmp_path: Path) -> None:
     assert "FAIL" not in told
     for secret in ("sk-abcdefghijk", "Rumpelstilzchen"):
         assert secret not in failed.stdout + failed.stderr
+
+
+def test_what_does_not_arrive_after_the_restart_is_no_pass(tmp_path: Path) -> None:
+    """A channel that is gone after the restart: the engine is asked past the recorder."""
+    with gateway_process(tmp_path) as rig:
+        asked = options(rig, rig.command("rewired"))
+        (tmp_path / "rewired.toml").write_text(
+            (tmp_path / "channels.toml").read_text(encoding="utf-8").replace(f"http://{rig.listen}", rig.engine),
+            encoding="utf-8",
+        )
+        judged = Judged(asked)
+    assert {(v.status, v.code) for v in judged.report.verdicts} == {(Status.INCONCLUSIVE, "restart-not-seen")}
+    assert "3 of 3 requests sent again after a restart" in judged.of("PFX-09").reason
+    assert "no such request reached the recorder" in judged.of("PFX-14").reason
+    assert judged.code is ExitCode.INCOMPLETE
+
+
+def test_a_restart_that_nobody_allowed_is_not_made(healthy: Rig) -> None:
+    judged = Judged(options(healthy, healthy.command("restart"), allow_disruptive=False, rules=("PFX-14",)))
+    assert "is not run: --allow-disruptive is not given" in judged.fact()
+    assert healthy.starts == 1
+    assert judged.of("PFX-14").status is Status.PASS
+    assert "restart" not in judged.of("PFX-14").reason
