@@ -37,6 +37,7 @@ OWN_ROOTS: dict[str, frozenset[str]] = {
         ("sum-wrong", "cache-read-wrong", "cached-counted-wrong", "total-ignores-prompt", "usage-missing")
     ),
     "CNT-01": frozenset(("fails", "no-count", "count-off")),
+    "STR-09": frozenset(("stop-reason",)),
 }
 """Rule id -> codes of failures that nothing in `EXPLAINED_BY` explains: they are wrong by themselves."""
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from conformance.diagnosis.prompt import Dialect, parse_prompt
 from conformance.judgements.requests_table import exchanges_table
+from conformance.judgements.stop_reasons import differing_stops
 from conformance.judgements.verdict import Judging, evidence
 from conformance.observe.observations import Streams
 from conformance.observe.observed import Observed
@@ -66,6 +67,23 @@ def valid_event_sequence(observed: Observed) -> Verdict:
             2,
             code="no-content",
             tables=(order,),
+        )
+    if differ := differing_stops(streams):
+        said, known = differ
+        if not known:
+            return judging.withholds(
+                f"{said}: gateway and engine are not told apart, a recorder would",
+                2,
+                code="stop-reason",
+                tables=(order,),
+            )
+        return judging.says(
+            Status.FAIL,
+            f"{said}, where the upstream said the same both times",
+            2,
+            code="stop-reason",
+            tables=(order,),
+            excerpts=(evidence("stream", raw, observed), evidence("plain answer", streams.plain, observed)),
         )
     strangers = sum(_type(e) not in _TYPES and not isinstance(e.data, Mapping) for e in raw.events)
     note = f" ({strangers} that are none of Anthropic's, such as [DONE], which it passes over)" if strangers else ""

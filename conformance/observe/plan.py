@@ -24,9 +24,9 @@ OTHER_REQUESTS = 10
 """One request in all its forms, the same text on both entries, and what is counted before it is sent."""
 
 SCRIPTED = {
-    Budget.QUICK: {Entry.MESSAGES: 68, Entry.CHAT: 42},
-    Budget.STANDARD: {Entry.MESSAGES: 92, Entry.CHAT: 46},
-    Budget.FULL: {Entry.MESSAGES: 92, Entry.CHAT: 46},
+    Budget.QUICK: {Entry.MESSAGES: 71, Entry.CHAT: 46},
+    Budget.STANDARD: {Entry.MESSAGES: 95, Entry.CHAT: 50},
+    Budget.FULL: {Entry.MESSAGES: 95, Entry.CHAT: 50},
 }
 """Requests that the recorder answers by script (measured)."""
 
