@@ -96,6 +96,14 @@ def test_a_changing_suffix_to_the_character() -> None:
     assert change.span == (47, 49)
 
 
+def test_every_problem_of_a_history_is_named() -> None:
+    found = verdict("encode-list-results", "CON-02")
+    table = next(table for table in found.tables if table.title == "what became of the history")
+    said = [row[0] for row in table.rows]
+    assert len(set(said)) == 3, "results as JSON, a failure that looks like a success, an image as text"
+    assert all(str(problem) in found.reason for problem in said)
+
+
 def test_tools_in_a_constant_wrong_order_are_not_a_varying_order() -> None:
     assert {v.status for v in cell("sort-tools").verdicts if v.rule == "PFX-09"} == {Status.PASS}
 
