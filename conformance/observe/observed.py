@@ -25,7 +25,7 @@ from conformance.observe.translation_probes import TranslationProbes
 from conformance.observe.trouble import Trouble
 from conformance.observe.under_load import LoadOf, no_load
 from conformance.verdicts import Entry
-from conformance.wire.engine_version import VllmVersion
+from conformance.wire.engine_version import EngineSaid
 from conformance.wire.exchange import Exchange
 
 
@@ -48,7 +48,7 @@ class Observed:
         other: Callable[[], Observed | None] = lambda: None,
         scripted: ScriptedUpstream | None = None,
         patience_s: float = 1.0,
-        engine: Callable[[], VllmVersion | None] = lambda: None,
+        engine: Callable[[], EngineSaid] = EngineSaid,
         load: LoadOf = no_load,
     ) -> None:
         self.entry = entry
@@ -366,8 +366,8 @@ class Observed:
         return self._other()
 
     @property
-    def engine(self) -> VllmVersion | None:
-        """Which vLLM is behind the target, where `--engine` names one that says so."""
+    def engine(self) -> EngineSaid:
+        """What the engine behind the target says of itself, where `--engine` names it."""
         return self._engine()
 
     @property

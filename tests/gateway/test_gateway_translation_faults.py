@@ -250,6 +250,7 @@ def test_fields() -> None:
     clean = chat(body)
     for fault, member in (
         ("drop-stop", "stop"),
+        ("drop-top-k", "top_k"),
         ("drop-cache-salt", "cache_salt"),
         ("drop-cache-key", "prompt_cache_key"),
     ):

@@ -44,8 +44,10 @@ def window_full(asked: Asked, reply: Reply) -> None:
 def judged(
     rule: str, *, back: Answer | None = None, front: Answer | None = None, recorder: bool = True
 ) -> tuple[Status, str]:
-    layers = {"back": Layer(answer=back) if back else None, "front": Layer(answer=front) if front else None}
-    found = judge(Target(**layers), recorder=recorder, entries=(Entry.MESSAGES,), rules=(rule,))
+    target = Target(
+        back=Layer(answer=back) if back is not None else None, front=Layer(answer=front) if front is not None else None
+    )
+    found = judge(target, recorder=recorder, entries=(Entry.MESSAGES,), rules=(rule,))
     return found.status(rule), found.reason(rule)
 
 
