@@ -13,7 +13,7 @@ from conformance.judgements.stop_reasons import differing_stops
 from conformance.judgements.verdict import Judging, evidence
 from conformance.observe.observations import Streams
 from conformance.observe.observed import Observed
-from conformance.observe.owed_usage import OWED, owes_usage
+from conformance.observe.owed_usage import OWED, excuse
 from conformance.observe.records import own_record
 from conformance.verdicts import Status, Table, Vantage, Verdict
 from conformance.wire.answers import object_of
@@ -265,10 +265,9 @@ def last_delta_tells_all(observed: Observed) -> Verdict:
     total, truth = sum(_count(final.get(f)) for f in _PROMPT_FIELDS), plain.usage.prompt
     if truth is None:
         return judging.undecided("the plain answer reports no prompt tokens", 2, tables=(table,))
-    if not total and owes_usage(raw):
-        return judging.withholds(
-            f"the stream ends without prompt tokens: {OWED}", 2, code="upstream-owes", tables=(table,)
-        )
+    if not total and (why := excuse(raw, lambda: observed.engine_counts_streams)):
+        code = "upstream-owes" if why == OWED else "engine-not-ruled-out"
+        return judging.withholds(f"the stream ends without prompt tokens: {why}", 2, code=code, tables=(table,))
     if abs(total - truth) > rules.total_slack(truth):
         told = f"with {total:,}" if any(final.get(f) is not None for f in _PROMPT_FIELDS) else "without any"
         return judging.says(
