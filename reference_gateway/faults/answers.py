@@ -129,14 +129,14 @@ ANSWERS = (
         streams.UnfinishedAsFinished,
     ),
     Fault(
-        "streamed-calls-end-in-end-turn",
+        "streamed-calls-end-turn",
         "streams of tool calls end in end_turn (chat: stop)",
         _ids("STR-09"),
         "openai2claude 0.1.1: an agent stops in front of the calls it was to run",
         endings.StreamedCallsEndTurn,
     ),
     Fault(
-        "plain-calls-end-in-end-turn",
+        "plain-calls-end-turn",
         "plain answers with tool calls end in end_turn (chat: stop)",
         _ids("STR-09"),
         "translators that map every finish_reason they do not know to end_turn",
