@@ -56,7 +56,10 @@ def _piece(piece: str, own: Own) -> str:
 
 
 def _own_until(text: str, start: int, own: Own) -> int:
-    """End of the longest stretch from `start` that the suite sent; `start` when there is none worth showing."""
+    """End of the longest stretch from `start` that the suite sent; `start` when there is none worth showing.
+
+    It ends in no number: one that begins as the suite's own and goes on in nines would read as another number.
+    """
     if len(text) - start < OWN_FROM or not own(text[start : start + OWN_FROM]):
         return start
     low, high = start + OWN_FROM, len(text)
@@ -66,7 +69,11 @@ def _own_until(text: str, start: int, own: Own) -> int:
             low = middle
         else:
             high = middle - 1
-    return low
+    end = low
+    if low < len(text) and text[low].isdigit():
+        while end > start and text[end - 1].isdigit():
+            end -= 1
+    return end
 
 
 def _next_word(text: str, at: int) -> int:

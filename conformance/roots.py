@@ -9,6 +9,7 @@ from conformance.verdicts import Status, Verdict
 EXPLAINED_BY: dict[str, tuple[str, ...]] = {
     "PFX-01": ("PFX-09", "PFX-13", "PFX-10", "PFX-08", "PFX-12"),
     "PFX-03": ("PFX-02",),
+    "PFX-06": ("CON-01",),
     "PFX-14": ("PFX-09", "PFX-13"),
     "PFX-18": ("ISO-01", "PFX-05"),
     "PFX-19": ("PFX-02", "PFX-09", "PFX-13", "PFX-01"),
@@ -37,19 +38,28 @@ OWN_ROOTS: dict[str, frozenset[str]] = {
         ("sum-wrong", "cache-read-wrong", "cached-counted-wrong", "total-ignores-prompt", "usage-missing")
     ),
     "CNT-01": frozenset(("fails", "no-count", "count-off")),
+    "PFX-06": frozenset(("system-message-moved",)),
+    "STR-09": frozenset(("stop-reason",)),
 }
 """Rule id -> codes of failures that nothing in `EXPLAINED_BY` explains: they are wrong by themselves."""
+
+ONLY_BY_CODES: dict[tuple[str, str], frozenset[str]] = {("PFX-06", "CON-01"): frozenset(("text-dropped",))}
+"""(Rule id, root's id) -> codes of the root that explain the rule; any code explains where there is no entry."""
 
 
 def link_roots(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
     """The same verdicts, each consequence carrying the id of its root."""
-    failed = {(v.rule, v.entry) for v in verdicts if v.status in (Status.FAIL, Status.WARN)}
+    failed = {(v.rule, v.entry): v.code for v in verdicts if v.status in (Status.FAIL, Status.WARN)}
+
+    def explains(rule: str, verdict: Verdict) -> bool:
+        code = failed.get((rule, verdict.entry))
+        return code is not None and code in ONLY_BY_CODES.get((verdict.rule, rule), (code,))
 
     def root_of(verdict: Verdict) -> str | None:
         causes = EXPLAINED_BY.get(verdict.rule, ())
         if verdict.code in OWN_ROOTS.get(verdict.rule, ()):
             return None
-        return next((rule for rule in causes if (rule, verdict.entry) in failed), None)
+        return next((rule for rule in causes if explains(rule, verdict)), None)
 
     linked = []
     for verdict in verdicts:

@@ -50,7 +50,7 @@ from conformance.verdicts import (
 from conformance.vocabulary import spoken
 from conformance.wire.client import Wire
 from conformance.wire.endpoint import base_url
-from conformance.wire.engine_version import VllmVersion, vllm_version
+from conformance.wire.engine_version import EngineSaid, ask_engine
 from conformance.wire.exchange import Exchange
 from conformance.wires import Wires
 
@@ -312,7 +312,7 @@ class Run:
             engine_lab=lambda: self._direct_lab,
             native_lab=self._native_lab,
             other=lambda: self._other(entry),
-            engine=lambda: self._engine_version,
+            engine=lambda: self._engine_said,
             load=self._load_of(entry),
             scripted=self._scripted(entry),
             patience_s=PATIENCE_S if self.options.target else 1.0,
@@ -344,8 +344,10 @@ class Run:
         return self._lab(Entry.MESSAGES, wire, sees_upstream=True)
 
     @cached_property
-    def _engine_version(self) -> VllmVersion | None:
-        return vllm_version(base_url(self.options.engine)[0]) if self.options.engine is not None else None
+    def _engine_said(self) -> EngineSaid:
+        if self.options.engine is not None:
+            return ask_engine(base_url(self.options.engine)[0])
+        return EngineSaid(has_top_k=self.options.target is None)  # the embedded engine has it
 
     @cached_property
     def _direct_lab(self) -> WireLab | None:

@@ -51,7 +51,8 @@ hits {clean:.1%}. `make visibility` measures everything anew and writes this pag
 """
 
 TAIL = """
-{client} of {all} faults show to the client alone, {recorder} to a recorder, {engine} in the engine's metrics.
+{client} of {all} faults show to the client alone ({rules} by rules that fail, {refused} by requests that are refused),
+{recorder} to a recorder, {engine} in the engine's metrics.
 The client sees what its own answers say: counts, streams, and prefixes that are lost. What is dropped, added or worded
 otherwise without moving a count needs the recorder, and so does all that only a scripted upstream brings about: usage
 of odd shapes, streams that break off, errors. The engine sees lost prefixes only, and cannot name a cause; usage faults
@@ -117,6 +118,8 @@ def page(clean: Seen, seen: Sequence[Seen]) -> str:
         + TAIL.format(
             all=len(seen),
             client=sum(bool(s.client) or s.refused for s in seen),
+            rules=sum(bool(s.client) for s in seen),
+            refused=sum(s.refused for s in seen),
             recorder=sum(bool(s.recorder) for s in seen),
             engine=sum(_by_engine(clean, s) for s in seen),
         )

@@ -75,7 +75,9 @@ async def chat(exchange: Exchange) -> Response:
         raise UpstreamBroken("the upstream's answer is not a chat completion")
     exchange.usage = answer.get("usage")
     usage = _client_usage(exchange, exchange.usage)
-    content = received if usage is exchange.usage else dumps({**answer, "usage": usage})
+    counted = answer if usage is exchange.usage else {**answer, "usage": usage}
+    sent = exchange.mutations.plain_answer(counted)
+    content = received if sent is answer else dumps(sent)
     return Response(content, media_type="application/json")
 
 

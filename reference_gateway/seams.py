@@ -18,9 +18,9 @@ class Mutations:
     """The right behaviour: identity at every seam. Faults override one or two methods.
 
     The order of calls is: ``channel``, ``stream_options`` (streams only), ``chat_body`` or ``native_body``, then for
-    the answer ``upstream_usage`` and, by entry, ``messages_usage`` or ``chat_usage``; in streams also ``start_usage``,
-    ``messages_event`` and ``chat_chunk``. ``received`` is the body as the client sent it. ``shared`` is one mapping
-    for all requests of an app, for faults in what requests share.
+    the answer ``upstream_usage`` and, by entry, ``messages_usage`` or ``chat_usage``; then ``plain_answer``, or in
+    streams ``start_usage``, ``messages_event`` and ``chat_chunk``. ``received`` is the body as the client sent it.
+    ``shared`` is one mapping for all requests of an app, for faults in what requests share.
     """
 
     serves_the_departed: ClassVar[bool] = False
@@ -61,6 +61,10 @@ class Mutations:
     def chat_usage(self, usage: JSONObject | None) -> JSONObject | None:
         """The usage a chat client gets."""
         return usage
+
+    def plain_answer(self, answer: JSONObject) -> JSONObject:
+        """A plain answer in the client's dialect."""
+        return answer
 
     def start_usage(self, usage: JSONObject) -> JSONObject:
         """The usage in ``message_start``."""

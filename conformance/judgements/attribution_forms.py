@@ -10,7 +10,7 @@ from conformance.diagnosis.explain import survival
 from conformance.diagnosis.items import Request
 from conformance.diagnosis.prompt import UpstreamPrompt, parse_prompt
 from conformance.judgements.requests_table import probes_table
-from conformance.judgements.translated import finding, gone, got, speaks_messages, unseen
+from conformance.judgements.translated import finding, gone, got, shown, speaks_messages, unseen
 from conformance.judgements.verdict import Judging
 from conformance.observe.observed import Observed
 from conformance.observe.probe_texts import QUOTED_IN, attribution
@@ -111,11 +111,9 @@ def only_that_is_removed(observed: Observed) -> Verdict:
     away = [place for place in QUOTED_IN if not _around(request, place)]
     for place, text in QUOTED_IN.items():
         if request.find(text) is None and place not in away:
-            left = next(
-                (item.text for item in request.items if text[-12:] in item.text or "cc_version" in item.text), ""
-            )
+            left = _instead(request, place, observed)
             return finding(
-                judging, observed, probes[0], 1, gone(place, text, "content dropped", instead=_instead(left)),
+                judging, observed, probes[0], 1, gone(place, text, "content dropped", instead=left),
                 code="quote-removed",
                 says=f"the attribution text quoted in {place} is removed",
                 ruled_out=("a dropped message, because the text around the quotation arrives",),
@@ -138,16 +136,31 @@ def only_that_is_removed(observed: Observed) -> Verdict:
     return judging.passes(f"the text arrives in {', '.join(QUOTED_IN)}; the text behind it arrives too", n)
 
 
-def _instead(text: str) -> str:
-    at = text.find(ATTRIBUTION)
-    return "(nothing)" if at < 0 else text[at : at + 80]
+def _instead(request: Request, place: str, observed: Observed) -> str:
+    """What is left of the quotation in `place`, beside the words around it there."""
+    around = request.find(_AROUND[place])
+    assert around is not None
+    item, start = request.items[around[0]], around[1]
+    near = item.text[max(0, start - _NEAR) : start + _NEAR]
+    at = near.find(ATTRIBUTION)
+    return "(nothing)" if at < 0 else shown(near[at : at + 80], observed)
+
+
+_AROUND = {
+    "the middle of a system text": "You keep to the facts.",
+    "a user message": "and three parts.",
+    "an assistant message": "and call three tools.",
+    "a tool result": "Result gamma, first half",
+}
+"""Words of the same text beside each quotation."""
+
+_NEAR = 160
+"""Characters on either side of those words in which the quotation stands."""
 
 
 def _around(request: Request, place: str) -> bool:
     """True when the text around a quotation arrived."""
-    words = {"the middle of a system text": "You keep to the facts.", "a user message": "and three parts.",
-             "an assistant message": "and call three tools.", "a tool result": "Result gamma, first half"}  # fmt: skip
-    return request.find(words[place]) is not None
+    return request.find(_AROUND[place]) is not None
 
 
 def native_system_is_left_alone(observed: Observed) -> Verdict:

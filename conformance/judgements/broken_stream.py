@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from conformance.judgements.scripted import unplayed, without_recorder
+from conformance.judgements.stop_reasons import Stop, play_stops, stops_table, wrong_stops
 from conformance.judgements.stream import NO_BLOCK, block_faults
 from conformance.judgements.verdict import Judging, evidence
 from conformance.observe import stream_scripts as scripts
@@ -72,14 +73,18 @@ def breaks_become_errors(observed: Observed) -> Verdict:
 
 
 def unfinished_is_no_end(observed: Observed) -> Verdict:
-    """STR-09: neither a cut stream nor one that HTTP ends without a finish_reason is an `end_turn`."""
+    """STR-09: neither a cut stream nor one that HTTP ends without a finish_reason is an `end_turn`.
+
+    And what is finished ends as the upstream said.
+    """
     judging = Judging("STR-09", observed.entry, Vantage.UPSTREAM)
     scripted = observed.scripted
     if scripted is None:
         return without_recorder(observed, judging) or judging.not_run("needs a recorder")
+    stops = play_stops(scripted)
     ended = [scripted.play(name, make, stream=True) for name, make in scripts.UNFINISHED.items()]
     aborted = _aborted(scripted)
-    if nothing := unplayed(judging, [*ended, *aborted]):
+    if nothing := unplayed(judging, [*(s.played for s in stops), *ended, *aborted]):
         return nothing
     # A cut that just stops is STR-07's; and where the gateway relays a dialect it adds nothing that was not there.
     relays = observed.entry is Entry.CHAT or any(p.native for p in ended)
@@ -87,7 +92,35 @@ def unfinished_is_no_end(observed: Observed) -> Verdict:
     judged = [(p, e) for p, e in seen if e is not Ending.STOPS or (p in ended and not relays)]
     codes = {Ending.FINISHED: "end-turn", Ending.STOPS: "events-stop"}
     good = f"none of {len(seen)} unfinished upstream answers is called finished"
-    return _said(observed, judging, judged, codes, good, seen)
+    unfinished = _said(observed, judging, judged, codes, good, seen)
+    return _with_stops(observed, judging, unfinished, stops)
+
+
+def _with_stops(observed: Observed, judging: Judging, unfinished: Verdict, stops: Sequence[Stop]) -> Verdict:
+    """The verdict on unfinished answers, and on how the finished ones end."""
+    arrived = [s for s in stops if s.arrived]
+    wrong = [s for s in arrived if not s.right]
+    n = unfinished.n + len(arrived)
+    tables = (stops_table(arrived), *unfinished.tables)
+    if wrong:
+        also = f"; and {unfinished.reason}" if unfinished.status is Status.FAIL else ""
+        return judging.says(
+            Status.FAIL,
+            f"{wrong_stops(wrong)}{also}",
+            n,
+            code="stop-reason",
+            tables=tables,
+            excerpts=(evidence(f"scripted answer {wrong[0].played.name}", wrong[0].exchange, observed),),
+        )
+    if unfinished.status is not Status.PASS:
+        return unfinished
+    if missing := [s for s in stops if s not in arrived]:
+        first = missing[0].played
+        why = first.exchange.error or ("it carries no answer" if first.reached else "it did not come to the recorder")
+        return judging.undecided(f"{unfinished.reason}; the answer {first.name} did not arrive: {why}", n)
+    return judging.passes(
+        f"{unfinished.reason}; {len(arrived)} finished ones end as the upstream said", n, tables=tables
+    )
 
 
 def _aborted(scripted: ScriptedUpstream) -> list[Played]:

@@ -50,11 +50,14 @@ def controls_are_mapped(observed: Observed) -> Verdict:
             request = probe.exchange.request
             asked = next((request[limit] for limit in _LIMITS if request.get(limit) is not None), None)
             problems += [(probe, *p) for p in _controls(fields, native, asked)]
+            problems += [(probe, *p) for p in _top_k(probe, observed)]
         problems += [(probe, *p) for p in _choice(name, fields, native, bool(got(probe).tools))]
         if name == "left out":
             problems += [(probe, *p) for p in _invented(fields)]
     if not problems:
-        words = "limits, sampling, stop sequences and tool choice arrive; none is invented"
+        words = (
+            f"limits, sampling, stop sequences and tool choice arrive; none is invented{_without_top_k(t.any_choice)}"
+        )
         return silent or judging.passes(words, len(probes))
     probe, name, sent, arrived, kind = problems[0]
     names = ", ".join(dict.fromkeys(problem[1] for problem in problems))
@@ -78,6 +81,26 @@ def _controls(fields: Mapping[str, Any], native: bool, asked: Any) -> Iterable[P
     for name, (sent, arrived) in expected.items():
         if arrived != sent:
             yield name, str(sent), _said(arrived), "field dropped" if arrived is None else "value changed"
+
+
+def _top_k(probe: Translated, observed: Observed) -> Iterable[Problem]:
+    """A Messages client's `top_k`: no parameter of OpenAI's, which refuses what it does not know, but one of vLLM's."""
+    sent = probe.exchange.request.get("top_k")
+    arrived = got(probe).fields.get("top_k")
+    if sent is None or arrived == sent:
+        return
+    if arrived is not None:
+        yield "top_k", str(sent), _said(arrived), "value changed"
+    elif speaks_messages(got(probe)) or observed.engine.has_top_k:
+        yield "top_k", str(sent), _said(arrived), "field dropped"
+
+
+def _without_top_k(probe: Translated) -> str:
+    """What a pass says of a `top_k` that does not arrive, where the engine is not known to take one."""
+    sent = probe.exchange.request.get("top_k")
+    if sent is None or probe.got is None or got(probe).fields.get("top_k") == sent:
+        return ""
+    return "; top_k does not: the engine is not known to take it on its chat endpoint, as vLLM does"
 
 
 def _choice(name: str, fields: Mapping[str, Any], native: bool, has_tools: bool) -> Iterable[Problem]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from conformance.diagnosis.items import Item, Request
 from conformance.judgements.translated import finding, gone, got, shown, unseen
@@ -11,9 +11,18 @@ from conformance.observe.observed import Observed
 from conformance.observe.probe_bodies import NOTED_TURNS, NOTES, RESULT_TEXTS, THOUGHTS, TWO_TEXTS
 from conformance.observe.probe_texts import PICTURE_HEAD
 from conformance.observe.translation_probes import Translated
-from conformance.verdicts import Change, Vantage, Verdict
+from conformance.verdicts import Change, Table, Vantage, Verdict
 
 Place = tuple[int, int]
+Problem = tuple[str, str, Change]
+"""Code, what is wrong, and the change that shows it."""
+
+_MOST = 12
+"""Problems of CON-02 that a report's table lists."""
+
+_SHOWN = 80
+"""Characters of a text in that table."""
+
 _IN_SENT_ORDER = ("ask 1", "ask 2", "read", "weigh")
 _IN_CALL_ORDER = ("read", "weigh", "ask 1", "ask 2")
 
@@ -169,46 +178,56 @@ def results_follow_their_calls(observed: Observed) -> Verdict:
         return silent
     request = got(t.plain)
     n = 1
-    problem = _dropped(request) or _out_of_place(request, observed) or _unlike_text(request, observed)
-    if problem is None and any(item.error for item in t.plain.sent.of("tool result")):
-        problem = _error_lost(request, observed)
-    if problem is not None:
-        code, says, change = problem
-        return finding(judging, observed, t.plain, n, change, code=code, says=says)
+    problems = _dropped(request)
+    if not problems:  # the others look for the results' places
+        problems = [*_out_of_place(request, observed), *_unlike_text(request, observed)]
+        if any(item.error for item in t.plain.sent.of("tool result")):
+            problems += _error_lost(request, observed)
+    seen_in = t.plain
     images = ""
     if not t.images.refused and t.images.got is not None:
         n = 2
-        if lost := _images_lost(t.images):
-            code, says, change = lost
-            return finding(judging, observed, t.images, n, change, code=code, says=says)
+        lost = _images_lost(t.images)
+        seen_in = t.images if lost and not problems else seen_in
+        problems += lost
         whole = len(got(t.images).of("image")) >= len(t.images.sent.of("image"))
         images = (
             ", images as images" if whole else "; images are replaced by a text (a model without vision?), not judged"
         )
+    if problems:
+        return _all_of(judging, observed, seen_in, n, problems)
     return judging.passes(
         f"3 parallel results stand behind their calls, as text, the message's text behind them{images}", n
     )
 
 
-Problem = tuple[str, str, Change]
+def _all_of(judging: Judging, observed: Observed, probe: Translated, n: int, problems: Sequence[Problem]) -> Verdict:
+    """A failure that names every kind of problem: the first with its change, the rest in a table."""
+    kinds = list({problem[0]: problem for problem in reversed(problems)}.values())[::-1]
+    code, first, change = kinds[0]
+    also = f" (beside it: {'; '.join(kind[1] for kind in kinds[1:])})" if len(kinds) > 1 else ""
+    shown_once = {(problem[0], problem[2].part): problem for problem in reversed(problems)}
+    rows = tuple(
+        (says, change.part, change.before[:_SHOWN], change.after[:_SHOWN])
+        for _, says, change in list(shown_once.values())[::-1][:_MOST]
+    )
+    table = Table("what became of the history", ("problem", "place", "sent", "arrived"), rows)
+    return finding(judging, observed, probe, n, change, code=code, says=f"{first}{also}", tables=(table,))
 
 
-def _dropped(request: Request) -> Problem | None:
-    for name, text in RESULT_TEXTS.items():
-        if request.find(text) is None:
-            return (
-                "result-dropped",
-                "a tool result does not arrive",
-                gone(f"tool result {name}", text, "content dropped"),
-            )
-    return None
+def _dropped(request: Request) -> list[Problem]:
+    return [
+        ("result-dropped", "a tool result does not arrive", gone(f"tool result {name}", text, "content dropped"))
+        for name, text in RESULT_TEXTS.items()
+        if request.find(text) is None
+    ]
 
 
-def _out_of_place(request: Request, observed: Observed) -> Problem | None:
+def _out_of_place(request: Request, observed: Observed) -> Iterator[Problem]:
     """A result that does not follow the calls, or text of its message in front of it."""
     calls = [i for i, item in enumerate(request.items) if item.kind == "tool call"]
     if not calls:
-        return None  # rendered as plain text for an upstream without tools: only the order counts (PFX-12)
+        return  # rendered as plain text for an upstream without tools: only the order counts (PFX-12)
     for text in RESULT_TEXTS.values():
         at = _index(request, text)
         between = next(
@@ -216,12 +235,11 @@ def _out_of_place(request: Request, observed: Observed) -> Problem | None:
         )
         if between is not None:
             change = Change(between.place, 0, text, shown(between.text, observed), "content between calls and results")
-            return "text-before-results", "something stands between tool calls and their results", change
+            yield "text-before-results", "something stands between tool calls and their results", change
         before = [item for item in request.items[:at] if item.kind == "tool call" and item.id == request.items[at].id]
         if request.items[at].kind == "tool result" and not before:
             change = Change(request.items[at].place, 0, text, "no call has its id", "result without its call")
-            return "result-unpaired", "a tool result carries an id that no call before it has", change
-    return None
+            yield "result-unpaired", "a tool result carries an id that no call before it has", change
 
 
 def _index(request: Request, text: str) -> int:
@@ -230,7 +248,7 @@ def _index(request: Request, text: str) -> int:
     return place[0]
 
 
-def _unlike_text(request: Request, observed: Observed) -> Problem | None:
+def _unlike_text(request: Request, observed: Observed) -> Iterator[Problem]:
     """A result in list form whose blocks arrive as JSON, not as their texts."""
     items = [item for item in request.items if any(text in item.text for text in RESULT_TEXTS.values())]
     for item in items:
@@ -239,11 +257,10 @@ def _unlike_text(request: Request, observed: Observed) -> Problem | None:
             rest = rest.replace(text, "")
         if '"type"' in rest or '"text"' in rest:
             change = Change(item.place, 0, RESULT_TEXTS["ask 1"], shown(item.text, observed), "string/list rendering")
-            return "result-encoded", "a tool result in list form arrives as JSON, not as its texts", change
-    return None
+            yield "result-encoded", "a tool result in list form arrives as JSON, not as its texts", change
 
 
-def _error_lost(request: Request, observed: Observed) -> Problem | None:
+def _error_lost(request: Request, observed: Observed) -> list[Problem]:
     """`is_error` must leave a trace: a flag, or words besides the result's own that the other results do not get."""
 
     def besides(name: str) -> tuple[str, bool]:
@@ -259,12 +276,12 @@ def _error_lost(request: Request, observed: Observed) -> Problem | None:
         return (rest + around).strip(), item.error
 
     if besides("weigh") != besides("read"):
-        return None
+        return []
     item = request.items[_index(request, RESULT_TEXTS["weigh"])]
     change = Change(
         item.place, 0, "is_error: true", shown(item.text, observed), "content dropped", "the value of `is_error`"
     )
-    return "error-lost", "a failed tool result arrives as if it had succeeded", change
+    return [("error-lost", "a failed tool result arrives as if it had succeeded", change)]
 
 
 def _neighbours(request: Request, item: Item) -> Sequence[Item]:
@@ -273,19 +290,19 @@ def _neighbours(request: Request, item: Item) -> Sequence[Item]:
     ]
 
 
-def _images_lost(probe: Translated) -> Problem | None:
+def _images_lost(probe: Translated) -> list[Problem]:
     """Images that are gone without a trace, or spelled out as text; one replaced by some text of the gateway's may be
     right for a model that takes none."""
     sent, arrived = probe.sent.of("image"), got(probe).of("image")
     if len(arrived) >= len(sent):
-        return None
+        return []
     counts = f"{len(sent)} images", f"{len(arrived)} images"
     spelled = next((item for item in got(probe).items if PICTURE_HEAD in item.text), None)
     if spelled is not None:
         change = Change(spelled.place, 0, *counts, "image spelled out as text")
-        return "images-as-text", "an image arrives as the text of its bytes", change
+        return [("images-as-text", "an image arrives as the text of its bytes", change)]
     pieces = [sum(item.kind not in ("system", "tool call") for item in r.items) for r in (probe.sent, got(probe))]
     if pieces[1] >= pieces[0]:
-        return None
+        return []
     change = Change("images", 0, *counts, "content dropped")
-    return "images-lost", f"{len(sent)} images were sent, {len(arrived)} arrive as images", change
+    return [("images-lost", f"{len(sent)} images were sent, {len(arrived)} arrive as images", change)]

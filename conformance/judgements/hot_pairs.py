@@ -78,7 +78,7 @@ def attribution_kept_out(observed: Observed) -> Verdict:
         return missing
     loss, reason, n, tables = _attribution_loss(observed, arms)
     if loss is Loss.KEPT:
-        engine = observed.engine
+        engine = observed.engine.vllm
         if engine is not None and engine.strips_attribution:
             return judging.undecided(
                 f"{reason}; but vLLM {engine.name} drops the block itself before it renders the prompt, so that counts "

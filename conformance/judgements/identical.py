@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 
-from conformance.diagnosis.divergence import text_change
+from conformance.diagnosis.divergence import prefix_change, text_change
 from conformance.diagnosis.literal import difference, loads_or_none
 from conformance.diagnosis.prompt import parse_prompt
 from conformance.judgements.verdict import Judging, evidence
 from conformance.observe.observed import Observed
 from conformance.observe.records import own_record
+from conformance.report.wording import change_line
 from conformance.verdicts import Change, Status, Table, Vantage, Verdict
 from conformance.wire.exchange import UpstreamRecord
 
@@ -53,8 +54,12 @@ def body_change(one: UpstreamRecord, two: UpstreamRecord, observed: Observed) ->
     """The first difference of two bodies; where it is, and what it costs, in words, where it is not in the prompt."""
     change = _bytes_change(one.body, two.body, observed)
     prompts = [parse_prompt(record.path, record.json) for record in (one, two)]
-    if prompts[0] is None or prompts[0] != prompts[1]:
+    if prompts[0] is None or prompts[1] is None:
         return change, "", ""
+    if prompts[0] != prompts[1]:
+        own = observed.own_text
+        told = prefix_change(prompts[0], prompts[1], own) or prefix_change(prompts[1], prompts[0], own)
+        return (told, f": {change_line(told)}", "") if told is not None else (change, "", "")
     found = difference(loads_or_none(one.body), loads_or_none(two.body))
     if found is None or found.same_value:
         return change, ": the prompt and all values are the same, their spelling or order differs", _OUTSIDE

@@ -153,7 +153,7 @@ def attribution_kept_out(observed: Observed) -> Verdict:
 
 def attribution_cost(observed: Observed) -> str:
     """What a forwarded block costs behind an engine that drops it; empty behind any other."""
-    engine = observed.engine
+    engine = observed.engine.vllm
     if engine is None or not engine.strips_attribution:
         return ""
     return (

@@ -9,10 +9,11 @@ from typing import Any
 
 from conformance.diagnosis.prompt import Dialect, parse_prompt
 from conformance.judgements.requests_table import exchanges_table
+from conformance.judgements.stop_reasons import differing_stops
 from conformance.judgements.verdict import Judging, evidence
 from conformance.observe.observations import Streams
 from conformance.observe.observed import Observed
-from conformance.observe.owed_usage import OWED, owes_usage
+from conformance.observe.owed_usage import OWED, excuse
 from conformance.observe.records import own_record
 from conformance.verdicts import Status, Table, Vantage, Verdict
 from conformance.wire.answers import object_of
@@ -66,6 +67,23 @@ def valid_event_sequence(observed: Observed) -> Verdict:
             2,
             code="no-content",
             tables=(order,),
+        )
+    if differ := differing_stops(streams):
+        said, known = differ
+        if not known:
+            return judging.withholds(
+                f"{said}: gateway and engine are not told apart, a recorder would",
+                2,
+                code="stop-reason",
+                tables=(order,),
+            )
+        return judging.says(
+            Status.FAIL,
+            f"{said}, where the upstream said the same both times",
+            2,
+            code="stop-reason",
+            tables=(order,),
+            excerpts=(evidence("stream", raw, observed), evidence("plain answer", streams.plain, observed)),
         )
     strangers = sum(_type(e) not in _TYPES and not isinstance(e.data, Mapping) for e in raw.events)
     note = f" ({strangers} that are none of Anthropic's, such as [DONE], which it passes over)" if strangers else ""
@@ -247,10 +265,9 @@ def last_delta_tells_all(observed: Observed) -> Verdict:
     total, truth = sum(_count(final.get(f)) for f in _PROMPT_FIELDS), plain.usage.prompt
     if truth is None:
         return judging.undecided("the plain answer reports no prompt tokens", 2, tables=(table,))
-    if not total and owes_usage(raw):
-        return judging.withholds(
-            f"the stream ends without prompt tokens: {OWED}", 2, code="upstream-owes", tables=(table,)
-        )
+    if not total and (why := excuse(raw, lambda: observed.engine_counts_streams)):
+        code = "upstream-owes" if why == OWED else "engine-not-ruled-out"
+        return judging.withholds(f"the stream ends without prompt tokens: {why}", 2, code=code, tables=(table,))
     if abs(total - truth) > rules.total_slack(truth):
         told = f"with {total:,}" if any(final.get(f) is not None for f in _PROMPT_FIELDS) else "without any"
         return judging.says(

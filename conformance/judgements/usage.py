@@ -8,7 +8,7 @@ from conformance.evidence.conversation import Sent
 from conformance.judgements.verdict import Judging, evidence, evidence_of, usage_upstream
 from conformance.observe.observations import DialectPair
 from conformance.observe.observed import Observed
-from conformance.observe.owed_usage import OWED, owes_usage
+from conformance.observe.owed_usage import OWED, excuse
 from conformance.observe.records import matching_records, own_record
 from conformance.verdicts import Cell, Entry, Excerpt, Status, Table, Vantage, Verdict
 from conformance.wire.exchange import Exchange, Usage
@@ -193,9 +193,10 @@ def forms_agree(observed: Observed) -> Verdict:
         usage = exchange.usage
         if not exchange.ok:
             continue
-        if not usage.prompt and owes_usage(exchange):
-            why = f"the same request counts {plain.prompt:,} prompt tokens plain and none streamed ({name}): {OWED}"
-            return judging.withholds(why, n, code="upstream-owes", tables=(table,))
+        if not usage.prompt and (why := excuse(exchange, lambda: observed.engine_counts_streams)):
+            said = f"the same request counts {plain.prompt:,} prompt tokens plain and none streamed ({name}): {why}"
+            code = "upstream-owes" if why == OWED else "engine-not-ruled-out"
+            return judging.withholds(said, n, code=code, tables=(table,))
         if usage.prompt is None or abs(usage.prompt - plain.prompt) > rules.total_slack(plain.prompt):
             streamed = "none" if usage.prompt is None else f"{usage.prompt:,}"
             return judging.says(

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from functools import cached_property
 
-from conformance.diagnosis.prompt import parse_prompt
 from conformance.evidence.conversation import Extra, Sent
 from conformance.evidence.hotpair import Arm, run_arms
 from conformance.evidence.qualify import CacheState, Qualification, granularity, is_hit, qualify
@@ -15,9 +14,11 @@ from conformance.evidence.thresholds import Thresholds
 from conformance.observe.compaction import Compaction, play_until_compaction
 from conformance.observe.counting import Counted, count_and_send
 from conformance.observe.forms import all_forms, identical_requests
-from conformance.observe.lab import WireConversation, WireLab
+from conformance.observe.lab import WireLab
+from conformance.observe.none_hit import why_none_hit
 from conformance.observe.novel import longer_prompts, novel_prompts
 from conformance.observe.observations import Arms, DialectPair, Streams, ToolArms
+from conformance.observe.owed_usage import counts_streams
 from conformance.observe.own_texts import OwnTexts
 from conformance.observe.plan import Plan
 from conformance.observe.restarted import AcrossRestart, Restart, send_again, send_many_tools
@@ -27,7 +28,7 @@ from conformance.observe.translation_probes import TranslationProbes
 from conformance.observe.trouble import Trouble
 from conformance.observe.under_load import LoadOf, no_load
 from conformance.verdicts import Entry
-from conformance.wire.engine_version import VllmVersion
+from conformance.wire.engine_version import EngineSaid
 from conformance.wire.exchange import Exchange
 
 
@@ -50,7 +51,7 @@ class Observed:
         other: Callable[[], Observed | None] = lambda: None,
         scripted: ScriptedUpstream | None = None,
         patience_s: float = 1.0,
-        engine: Callable[[], VllmVersion | None] = lambda: None,
+        engine: Callable[[], EngineSaid] = EngineSaid,
         load: LoadOf = no_load,
         restart: Restart | None = None,
     ) -> None:
@@ -240,7 +241,7 @@ class Observed:
         """Qualification's word, revised by every exact repeat sent since."""
         state = self.qualification.state
         if state is CacheState.NONE_SEEN and self.sees_upstream:
-            return self._why_none_hit()
+            return why_none_hit(self.qualification.probes)
         if state not in (CacheState.HITS, CacheState.UNRELIABLE):
             return state
         repeats = [s for s in self.hot_repeats if s.valid]
@@ -250,20 +251,6 @@ class Observed:
         if sum(self.reaches_its_end(s) for s in repeats) < share * len(repeats):
             return CacheState.PARTIAL
         return CacheState.HITS
-
-    def _why_none_hit(self) -> CacheState:
-        """Upstream bytes tell an engine whose cache is off from a gateway that changes every prompt."""
-        bodies = [
-            [s.exchange.upstream[-1] for s in (p.first, *p.repeats) if s.exchange is not None and s.exchange.upstream]
-            for p in self.qualification.probes
-        ]
-        pairs = [records for records in bodies if len(records) > 1]
-        if pairs and all(len({record.body for record in records}) == 1 for records in pairs):
-            return CacheState.OFF
-        prompts = [[parse_prompt(record.path, record.json) for record in records] for records in pairs]
-        if prompts and all(any(prompt != first for prompt in rest) for first, *rest in prompts):
-            return CacheState.CHANGED
-        return CacheState.NONE_SEEN
 
     def reaches_its_end(self, repeat: Sent) -> bool:
         """True when an exact repeat came from cache up to its last blocks."""
@@ -366,8 +353,8 @@ class Observed:
         return self._other()
 
     @property
-    def engine(self) -> VllmVersion | None:
-        """Which vLLM is behind the target, where `--engine` names one that says so."""
+    def engine(self) -> EngineSaid:
+        """What the engine behind the target says of itself, where `--engine` names it."""
         return self._engine()
 
     @property
@@ -385,9 +372,10 @@ class Observed:
         """One client's trouble beside another's request; None without scripted answers."""
         return Trouble(self.scripted, self._patience_s) if self.scripted is not None else None
 
-    @property
-    def conversations(self) -> list[WireConversation]:
-        return self.lab.conversations
+    @cached_property
+    def engine_counts_streams(self) -> bool | None:
+        """Whether the engine counts its streams, by its own word or the other entry's; None: nothing tells."""
+        return counts_streams(lambda: self.other.streams if self.other is not None else None, self._engine_lab())
 
     def own_text(self, text: str) -> bool:
         """True when `text` is part of a text the suite itself sent, on this entry."""

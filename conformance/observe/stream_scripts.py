@@ -115,6 +115,16 @@ BLOCKS: dict[str, Make] = {
 }
 """Answers of several blocks, by name."""
 
+CALLS_STREAMED = "two-calls"
+
+CALLS_PLAIN = _blocks("calls-plain", lambda word: Content(calls=calls(word), finish="tool_calls"))
+
+LENGTH: dict[str, Make] = {
+    name: _blocks(name, lambda word: Content(text=f"The word is {word}, and then", finish="length"))
+    for name in ("length-plain", "length-streamed")
+}
+"""Answers that end because their tokens are used up, by name."""
+
 
 def error_event(word: str) -> ScriptedReply:
     """A stream that begins well and carries an error in its middle."""

@@ -9,6 +9,11 @@ from conformance.report import as_html, as_json, as_junit, wording
 from conformance.rules import RULES
 from conformance.verdicts import Entry, ExitCode, RunReport, Verdict
 
+LEGEND = (
+    "Below, what the suite did not send itself is shown by its shape: each letter as a, each digit as 9.\n"
+    "Keys are left out."
+)
+
 
 def prepare(directory: Path) -> None:
     """Make the folder, before anything is sent. Raises UsageProblem where it cannot be written to."""
@@ -46,7 +51,11 @@ def write(report: RunReport, code: ExitCode, directory: Path) -> tuple[str, ...]
 
 def detail(verdict: Verdict) -> str:
     """The requests and answers behind a verdict, as text."""
-    lines = [f"{verdict.rule} on {verdict.entry}: {verdict.status}", verdict.reason, ""]
+    lines = [f"{verdict.rule} on {verdict.entry}: {verdict.status}", verdict.reason]
+    if verdict.change is not None:
+        before, after = (wording.printable(side) for side in (verdict.change.before, verdict.change.after))
+        lines += [f"changed: {wording.change_line(verdict.change)}", f"  before | {before}", f"  after  | {after}"]
+    lines += ["", LEGEND, ""]
     for excerpt in verdict.excerpts:
         lines += [f"=== {excerpt.title}", ""]
         for heading, text in (

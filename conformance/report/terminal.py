@@ -48,7 +48,7 @@ def header(report: RunReport, *, width: int, colour: bool) -> str:
     entries = " and ".join(entry.path for entry in report.entries)
     planned = (
         f"about {wording.requests(report.requests_planned)} / {report.prompt_tokens_planned:,} prompt tokens "
-        f"will be sent ({report.budget})"
+        f"will be sent ({report.budget}), {wording.looked_at_again(report)}"
     )
     if report.prompt_tokens_cap:
         planned += f", {report.prompt_tokens_cap:,} at most"

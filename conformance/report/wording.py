@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from conformance.rules import RULES, Rule
-from conformance.verdicts import Change, ExitCode, RuleResult, RunReport, Status, Verdict
+from conformance.verdicts import Change, Entry, ExitCode, RuleResult, RunReport, Status, Vantage, Verdict
 
 EXIT_MEANING = {
     ExitCode.GREEN: "every MUST that was judged passed",
@@ -200,14 +200,32 @@ def exit_meaning(code: ExitCode, report: RunReport) -> str:
     known = sum(v.status is Status.FAIL and v.known is not None for v in report.verdicts)
     if code is ExitCode.INCOMPLETE and report.unjudged:
         return f"{EXIT_MEANING[code]}: {' and '.join(report.unjudged)}"
-    if code is ExitCode.GREEN and known:
-        return f"every MUST that was judged passed, but for {known} known failure{'' if known == 1 else 's'}"
+    if code is ExitCode.GREEN:
+        but = f", but for {known} known failure{'' if known == 1 else 's'}" if known else ""
+        return f"{EXIT_MEANING[code]}{but}{_left_out(report)}"
     if code is ExitCode.RED and report.baseline is not None and report.baseline.stale:
         new = any(v.status is Status.FAIL and v.known is None and RULES[v.rule].is_must for v in report.verdicts)
         n = len(report.baseline.stale)
         stale = f"{n} stale baseline entr{'y' if n == 1 else 'ies'}"
         return f"{EXIT_MEANING[code]}, and {stale}" if new else f"{stale}: remove what is gone from the file"
     return EXIT_MEANING[code]
+
+
+def _left_out(report: RunReport) -> str:
+    """What a green run says nothing of: entries and rules that were not judged, those that need load aside."""
+    paths = [entry.path for entry in Entry if entry not in report.entries]
+    words = [f"; nothing is said of {' and '.join(paths)}"] if paths and report.entries else []
+    not_run = [r for r in report.results if r.status is Status.NOT_RUN and not RULES[r.rule].needs_load]
+    if not_run:
+        words.append(f"; {len(not_run)} of {len(report.results)} rules were not run (what they need is said above)")
+    return "".join(words)
+
+
+def looked_at_again(report: RunReport) -> str:
+    """How much more is sent to a target with faults: what is found is looked at a second time (measured)."""
+    if Vantage.UPSTREAM in report.vantages:
+        return "up to half as many again where something is found and looked at a second time"
+    return "up to three times as many where something is found and looked at a second time"
 
 
 def baseline_lines(report: RunReport) -> list[tuple[str, str]]:

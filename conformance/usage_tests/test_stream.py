@@ -62,5 +62,8 @@ def test_blocks_have_their_own_index(observed: Observed, judge: Judge) -> None:
 
 @rule("STR-09")
 def test_an_unfinished_stream_is_no_end_turn(observed: Observed, judge: Judge) -> None:
-    """The upstream's stream ends without a finish_reason: cut, or as HTTP ends it. Neither is a finished answer."""
+    """The upstream's stream ends without a finish_reason: cut, or as HTTP ends it. Neither is a finished answer.
+
+    And answers that are finished, with tool calls or at their token limit, say so, plain and streamed.
+    """
     judge(broken_stream.unfinished_is_no_end(observed))

@@ -1,4 +1,4 @@
-"""Which vLLM answers at an engine's URL, where it says so: some releases change a prompt before they render it."""
+"""What an engine says of itself: which vLLM it is, since some change a prompt, and whether it knows `top_k`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from conformance.wire.jsontext import loads_or_none
 
 STRIPS_ATTRIBUTION_FROM = (0, 32)
 """The first vLLM whose chat endpoint drops the attribution line itself (0.27 and 0.29 do so on /v1/messages only)."""
+
+_HAVE_TOP_K = frozenset(("vllm", "prefixproof"))
+"""Owners in model lists of engines whose chat endpoint documents `top_k`: vLLM, and this project's model of it."""
 
 _TIMEOUT_S = 5.0
 _MOST_BYTES = 4_000_000
@@ -33,23 +36,38 @@ class VllmVersion:
         return found is not None and (int(found[1]), int(found[2])) >= STRIPS_ATTRIBUTION_FROM
 
 
-def vllm_version(engine_url: str) -> VllmVersion | None:
-    """The version from `/version` (of a server that is a vLLM by its model list) or `/metrics`; None if untold.
+@dataclass(frozen=True)
+class EngineSaid:
+    """What is known of an engine by its own word; nothing where it cannot be asked."""
 
-    Never raises: an engine that cannot be asked is one whose version is not known.
+    vllm: VllmVersion | None = None
+    has_top_k: bool = False
+    """True when its chat endpoint takes `top_k`, which is none of OpenAI's parameters."""
+
+
+def ask_engine(engine_url: str) -> EngineSaid:
+    """The version from `/version` (of a server that is a vLLM by its model list) or `/metrics`, and its owner's name.
+
+    Never raises: an engine that cannot be asked is one of which nothing is known.
     """
     url = engine_url.rstrip("/").removesuffix("/v1")
     try:
         with httpx.Client(timeout=_TIMEOUT_S, **plain_client_options(url)) as client:
             models = members(object_of(loads_or_none(_got(client, f"{url}/v1/models"))).get("data"))
-            if any(model.get("owned_by") == "vllm" for model in models):
-                name = text_of(object_of(loads_or_none(_got(client, f"{url}/version"))).get("version"))
-                if _VERSION.match(name):
-                    return VllmVersion(name[:60])
-            found = _IN_METRICS.search(_got(client, f"{url}/metrics").decode("utf-8", "replace"))
-            return VllmVersion(found[1]) if found else None
+            owners = {text_of(model.get("owned_by")) for model in models}
+            version = _version(client, url, is_vllm="vllm" in owners)
     except httpx.HTTPError:
-        return None
+        return EngineSaid()
+    return EngineSaid(version, has_top_k=version is not None or bool(owners & _HAVE_TOP_K))
+
+
+def _version(client: httpx.Client, url: str, *, is_vllm: bool) -> VllmVersion | None:
+    if is_vllm:
+        name = text_of(object_of(loads_or_none(_got(client, f"{url}/version"))).get("version"))
+        if _VERSION.match(name):
+            return VllmVersion(name[:60])
+    found = _IN_METRICS.search(_got(client, f"{url}/metrics").decode("utf-8", "replace"))
+    return VllmVersion(found[1]) if found else None
 
 
 def _got(client: httpx.Client, url: str) -> bytes:

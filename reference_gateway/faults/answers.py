@@ -1,6 +1,6 @@
 """The faults of what an upstream answers: its usage, its streams' ends, its errors, its counts. Made elsewhere."""
 
-from . import calls, streams, usage
+from . import calls, endings, streams, usage
 from .base import Fault
 
 
@@ -127,6 +127,27 @@ ANSWERS = (
         _ids("STR-09"),
         "LiteLLM 1.108.7 and ant2oai 0.1.6: end_turn, with usage nobody reported",
         streams.UnfinishedAsFinished,
+    ),
+    Fault(
+        "streamed-calls-end-turn",
+        "streams of tool calls end in end_turn (chat: stop)",
+        _ids("STR-09"),
+        "openai2claude 0.1.1: an agent stops in front of the calls it was to run",
+        endings.StreamedCallsEndTurn,
+    ),
+    Fault(
+        "plain-calls-end-turn",
+        "plain answers with tool calls end in end_turn (chat: stop)",
+        _ids("STR-09"),
+        "translators that map every finish_reason they do not know to end_turn",
+        endings.PlainCallsEndTurn,
+    ),
+    Fault(
+        "length-as-end-turn",
+        "answers cut at their token limit end in end_turn (chat: stop)",
+        _ids("STR-09"),
+        "clients take half a file for all of it, where they would have asked for the rest",
+        endings.LengthEndTurn,
     ),
     Fault(
         "same-block-index",

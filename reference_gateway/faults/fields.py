@@ -15,6 +15,13 @@ class DropStop(Mutations):
         return {name: value for name, value in body.items() if name != "stop"}
 
 
+class DropTopK(Mutations):
+    """`top_k` is not sent."""
+
+    def chat_body(self, body: JSONObject) -> JSONObject:
+        return {name: value for name, value in body.items() if name != "top_k"}
+
+
 class ChoiceAny(Mutations):
     """``tool_choice`` "any" is sent by that name."""
 

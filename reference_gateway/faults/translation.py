@@ -298,6 +298,13 @@ TRANSLATION = (
         fields.DropStop,
     ),
     Fault(
+        "drop-top-k",
+        "top_k is not sent to an engine that has it",
+        _ids("CON-03"),
+        "llm-rosetta 0.13.0 and ant2oai 0.1.6: OpenAI's parameters only, whatever the upstream is",
+        fields.DropTopK,
+    ),
+    Fault(
         "choice-any",
         'tool_choice "any" is sent by that name',
         _ids("CON-03"),

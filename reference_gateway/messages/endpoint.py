@@ -76,7 +76,7 @@ async def messages(exchange: Exchange) -> Response:
         stops=stop_sequences(body),
         thinking=wants_thinking(body),
     )
-    return Response(dumps(message), media_type="application/json")
+    return Response(dumps(exchange.mutations.plain_answer(message)), media_type="application/json")
 
 
 async def _events(exchange: Exchange, stream: UpstreamStream, translator: MessagesStream) -> AsyncGenerator[bytes]:

@@ -147,7 +147,8 @@ ODD_UPSTREAM_FAULTS = (
     "usage-with-choices-missed", "no-usage-crash", "broken-stream-as-end-turn", "broken-stream-in-silence",
     "clean-end-as-stop", "same-block-index", "null-block", "error-as-200", "retry-after-dropped", "openai-errors",
     "errors-as-503", "retry-storm", "hung-call-blocks-others", "cools-down", "serves-the-departed",
-    "count-tokens-estimate", "session-high-water",
+    "count-tokens-estimate", "session-high-water", "streamed-calls-end-turn", "plain-calls-end-turn",
+    "length-as-end-turn",
 )  # fmt: skip
 CHANGES = {
     "keep-billing-header": names("sent messages"),

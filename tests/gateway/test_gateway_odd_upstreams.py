@@ -172,6 +172,41 @@ def tool_chunks() -> Stream:
     return Stream([*(chunk({"tool_calls": [start]}) for start in starts), chunk({}, "tool_calls"), usage_chunk()])
 
 
+def plain_ending(finish: str) -> Reply:
+    call = {"id": "c0", "type": "function", "function": {"name": "f0", "arguments": "{}"}}
+    return completion("hi", finish=finish, calls=[call] if finish == "tool_calls" else None)
+
+
+def streamed_ending(finish: str) -> Stream:
+    return tool_chunks() if finish == "tool_calls" else Stream([chunk({"content": "hi"}), chunk({}, finish)])
+
+
+def endings(fault: str | None, finish: str) -> list[str | None]:
+    """How one ending arrives: at /v1/messages plain and streamed, at /v1/chat/completions plain and streamed."""
+    plain = post(fault, plain_ending(finish), "/v1/messages")[0].json()
+    events = events_of(post(fault, streamed_ending(finish), "/v1/messages", stream=True)[0].text)
+    [delta] = [event["delta"] for event in events if event["type"] == "message_delta"]
+    chat = post(fault, plain_ending(finish), "/v1/chat/completions")[0].json()["choices"][0]
+    data = data_of(post(fault, streamed_ending(finish), "/v1/chat/completions", stream=True)[0].text)
+    choices = [choice for item in data if item != "[DONE]" for choice in json.loads(item)["choices"]]
+    [last] = [choice["finish_reason"] for choice in choices if choice["finish_reason"]]
+    return [plain["stop_reason"], delta["stop_reason"], chat["finish_reason"], last]
+
+
+def test_a_fault_in_how_finished_answers_end() -> None:
+    calls, cut = (
+        ["tool_use", "tool_use", "tool_calls", "tool_calls"],
+        ["max_tokens", "max_tokens", "length", "length"],
+    )
+    assert [endings(None, finish) for finish in ("tool_calls", "length")] == [calls, cut]
+    assert endings("streamed-calls-end-turn", "tool_calls") == ["tool_use", "end_turn", "tool_calls", "stop"]
+    assert endings("plain-calls-end-turn", "tool_calls") == ["end_turn", "tool_use", "stop", "tool_calls"]
+    assert endings("length-as-end-turn", "length") == ["end_turn", "end_turn", "stop", "stop"]
+    assert endings("length-as-end-turn", "tool_calls") == calls
+    for fault in ("streamed-calls-end-turn", "plain-calls-end-turn"):
+        assert endings(fault, "length") == cut
+
+
 @pytest.mark.parametrize(
     ("fault", "indexes", "nulls"), [(None, [0, 1], 0), ("same-block-index", [0, 0], 0), ("null-block", [0, 1], 2)]
 )

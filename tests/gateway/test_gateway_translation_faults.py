@@ -244,12 +244,13 @@ def test_blank_lines() -> None:
 
 def test_fields() -> None:
     body = body_of(
-        system="A", stop_sequences=["x"], cache_salt="s", prompt_cache_key="k", tools=[tool("zoom")],
+        system="A", stop_sequences=["x"], top_k=7, cache_salt="s", prompt_cache_key="k", tools=[tool("zoom")],
         tool_choice={"type": "any"}, output_config={"effort": "high"},
     )  # fmt: skip
     clean = chat(body)
     for fault, member in (
         ("drop-stop", "stop"),
+        ("drop-top-k", "top_k"),
         ("drop-cache-salt", "cache_salt"),
         ("drop-cache-key", "prompt_cache_key"),
     ):

@@ -35,6 +35,14 @@ def test_a_text_split_into_pieces_stands() -> None:
         assert mask(f"zq {piece} zq", own) == f"aa {piece} aa"
 
 
+def test_a_number_is_shown_whole_or_not_at_all() -> None:
+    """Half a number of the suite's own with nines behind it would read as another number."""
+    sent = '{"zeta":1,"alpha":12345678901234567890,"name":"x"}'
+    assert mask(sent, lambda text: text in sent) == sent
+    shown = mask(sent.replace("567890", "567168"), lambda text: text in sent)
+    assert shown.startswith('{"zeta":1,"alpha":99999999999999999999')
+
+
 def test_a_text_with_something_put_into_it_stands_around_that() -> None:
     shown = mask(FIRST[:40] + " [Zanzibar 12:33] " + FIRST[40:], own)
     assert shown == FIRST[:40] + " [aaaaaaaa 99:99] " + FIRST[40:]

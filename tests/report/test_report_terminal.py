@@ -12,7 +12,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from conformance.report import terminal
 from conformance.rules import RULES
-from conformance.verdicts import Change, Entry, ExitCode, Status
+from conformance.verdicts import Change, Entry, ExitCode, Status, Vantage
 
 
 @pytest.mark.parametrize("width", [80, 140])
@@ -72,7 +72,24 @@ def test_a_long_change_is_cut_around_the_first_difference_and_marked() -> None:
 def test_the_announcement_says_what_will_be_sent() -> None:
     text = " ".join(terminal.header(green(), width=80, colour=False).split())
     assert text.startswith("judging embedded pair, model llm-prime, on /v1/messages and /v1/chat/completions; ")
-    assert "about 230 requests / 298,000 prompt tokens will be sent (standard)" in text
+    assert "about 230 requests / 298,000 prompt tokens will be sent (standard), up to half as many again where" in text
+    alone = " ".join(terminal.header(replace(green(), vantages=(Vantage.CLIENT,)), width=80, colour=False).split())
+    assert "(standard), up to three times as many where something is found and looked at a second time" in alone
+
+
+def test_a_green_run_of_one_entry_without_a_recorder_says_what_it_says_nothing_of() -> None:
+    one = [
+        verdict("USE-06", Entry.CHAT, Status.PASS, "alike"),
+        verdict("PFX-14", Entry.CHAT, Status.NOT_RUN, "needs a recorder"),
+    ]
+    report = replace(run_report(tuple(one)), entries=(Entry.CHAT,))
+    text = " ".join(terminal.summary(report, ExitCode.GREEN, width=80, colour=False).split())
+    assert (
+        "exit 0: every MUST that was judged passed; nothing is said of /v1/messages; 1 of 2 rules were not run" in text
+    )
+    whole = " ".join(terminal.summary(green(), ExitCode.GREEN, width=80, colour=False).split())
+    assert "exit 0: every MUST that was judged passed" in whole
+    assert "nothing is said of" not in whole
 
 
 def test_the_direct_arm_and_the_reasons_of_an_incomplete_run_are_told() -> None:

@@ -213,6 +213,9 @@ class Proxy:
 class Vllm(Proxy):
     """An engine that says which vLLM it is and treats the attribution line as that release does."""
 
+    owner = "vllm"
+    """Who made it, by its model list."""
+
     def __init__(self, version: str, engine: str) -> None:
         release = tuple(int(n) for n in version.split(".")[:2])
         super().__init__(Layer(request=_without_attribution if release >= (0, 32) else None), [engine])
@@ -224,8 +227,14 @@ class Vllm(Proxy):
         reply = await super()._reply(scope, content)
         if scope["path"] == "/v1/models":
             value = orjson.loads(reply.body)
-            reply.body = orjson.dumps({**value, "data": [{**m, "owned_by": "vllm"} for m in value["data"]]})
+            reply.body = orjson.dumps({**value, "data": [{**m, "owned_by": self.owner} for m in value["data"]]})
         return reply
+
+
+class Other(Vllm):
+    """An engine of another make."""
+
+    owner = "someone"
 
 
 def _without_attribution(asked: Asked) -> None:

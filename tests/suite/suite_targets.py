@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from suite_layers import Layer, Proxy, Vllm
+from suite_layers import Layer, Other, Proxy, Vllm
 
 from conformance.casebook import load_cases
 from conformance.errors import SendingStopped, TargetProblem
@@ -46,6 +46,7 @@ class Target:
     past_recorder: bool = False  # the middle layer has the engine itself as its second upstream
     second_gateway: bool = False  # the front layer has a second gateway, straight to the engine, as its second upstream
     vllm: str = ""  # the engine calls itself this vLLM, and from 0.32 on drops the attribution line as that does
+    other_make: bool = False  # with vllm: its model list names another maker
     recorder_first: bool = False  # with through_messages: the recorder stands between the two gateways
 
 
@@ -102,7 +103,8 @@ def judge(
         ]
         engine = engines[0]
         if target.vllm:
-            engine = stack.enter_context(serve(Vllm(target.vllm, engine), grace_s=0.2)).url
+            make = Other if target.other_make else Vllm
+            engine = stack.enter_context(serve(make(target.vllm, engine), grace_s=0.2)).url
             engines = [engine]
         if target.back is not None or len(engines) > 1:
             engine = stack.enter_context(serve(Proxy(target.back or Layer(), engines), grace_s=0.2)).url

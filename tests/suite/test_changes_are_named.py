@@ -37,6 +37,8 @@ CHANGES = (
     Named("strip-whole-lines-only", "PFX-03", "system", "attribution block", "the value of `cch`"),
     Named("strip-with-hash-only", "PFX-03", "system[0]", "attribution block", "the value of `cc_version`"),
     Named("strip-known-keys-only", "PFX-03", "system[0]", "attribution block"),
+    Named("shuffle-tools", "PFX-14", "tool ", "tools re-ordered"),
+    Named("clock-in-system", "PFX-14", "message 0 (system)", "clock"),
     Named("hoist-system", "PFX-06", "message 3 (system)", "system message hoisted", shown="Note one"),
     Named("drop-later-system", "PFX-06", "message 3 (system)", "content dropped", shown="Note one"),
     Named("shuffle-tools", "PFX-09", "tool ", "tools re-ordered"),
@@ -94,6 +96,21 @@ def test_a_changing_suffix_to_the_character() -> None:
     change = verdict("strip-with-hash-only", "PFX-03").change
     assert change is not None
     assert change.span == (47, 49)
+
+
+def test_a_removed_quotation_is_shown_by_what_is_left_where_it_stood() -> None:
+    """The same text stands elsewhere too, with other values: that is no changed value of this one."""
+    change = verdict("strip-from-messages", "PFX-04").change
+    assert change is not None
+    assert change.after == "(nothing)"
+
+
+def test_every_problem_of_a_history_is_named() -> None:
+    found = verdict("encode-list-results", "CON-02")
+    table = next(table for table in found.tables if table.title == "what became of the history")
+    said = [row[0] for row in table.rows]
+    assert len(set(said)) == 3, "results as JSON, a failure that looks like a success, an image as text"
+    assert all(str(problem) in found.reason for problem in said)
 
 
 def test_tools_in_a_constant_wrong_order_are_not_a_varying_order() -> None:

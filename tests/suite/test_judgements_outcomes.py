@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from conformance.judgements.stream import sequence_faults
-from conformance.roots import EXPLAINED_BY, link_roots
+from conformance.roots import EXPLAINED_BY, ONLY_BY_CODES, link_roots
 from conformance.verdicts import Entry, ExitCode, Status, Vantage, Verdict, by_rule, exit_code
 from conformance.wire.exchange import StreamEvent
 
@@ -145,11 +146,30 @@ def test_a_failure_on_one_entry_is_red_though_the_other_passes() -> None:
 
 @pytest.mark.parametrize(("rule", "root"), [(rule, root) for rule, roots in EXPLAINED_BY.items() for root in roots])
 def test_a_root_explains_its_consequence_on_the_same_entry(rule: str, root: str) -> None:
-    linked = link_roots([verdict(rule, Status.FAIL), verdict(root, Status.FAIL)])
+    code = min(ONLY_BY_CODES.get((rule, root), ("x",)))
+    linked = link_roots([verdict(rule, Status.FAIL), replace(verdict(root, Status.FAIL), code=code)])
     assert [v.root for v in linked if v.rule == rule] == [root]
     assert link_roots([verdict(rule, Status.FAIL), verdict(root, Status.FAIL, Entry.CHAT)])[0].root is None
     assert link_roots([verdict(rule, Status.FAIL), verdict(root, Status.PASS)])[0].root is None
     assert link_roots([verdict(rule, Status.PASS), verdict(root, Status.FAIL)])[0].root is None
+
+
+@pytest.mark.parametrize(
+    ("root_code", "code", "root"),
+    [
+        ("text-dropped", "system-message-dropped", "CON-01"),
+        ("text-added", "system-message-dropped", None),
+        ("text-dropped", "system-message-moved", None),
+    ],
+)
+def test_a_dropped_note_follows_from_dropped_text_and_from_nothing_else(
+    root_code: str, code: str, root: str | None
+) -> None:
+    failed = [
+        replace(verdict("PFX-06", Status.FAIL), code=code),
+        replace(verdict("CON-01", Status.FAIL), code=root_code),
+    ]
+    assert link_roots(failed)[0].root == root
 
 
 def test_the_likeliest_root_is_named() -> None:

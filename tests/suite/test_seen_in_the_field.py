@@ -55,6 +55,36 @@ def test_controls_are_judged_by_the_requests_that_arrive(middle: Layer | None, s
     assert says in found.reason
 
 
+def halves_top_k(asked: Asked) -> None:
+    if asked.body.get("top_k"):
+        asked.body["top_k"] //= 2
+
+
+def adds_top_k(asked: Asked) -> None:
+    if "temperature" not in asked.body:
+        asked.body["top_k"] = 20
+
+
+@pytest.mark.parametrize(
+    ("other_make", "middle", "fault", "status", "says"),
+    [
+        (False, None, None, Status.PASS, ""),
+        (False, None, "drop-top-k", Status.FAIL, "the field top_k"),
+        (True, None, "drop-top-k", Status.PASS, "top_k does not"),
+        (True, Layer(request=halves_top_k), None, Status.FAIL, "value changed"),
+        (True, Layer(request=adds_top_k), None, Status.FAIL, "value invented"),
+    ],
+)
+def test_top_k_is_owed_to_an_engine_that_has_it_by_its_own_word(
+    other_make: bool, middle: Layer | None, fault: str | None, status: Status, says: str
+) -> None:
+    """OpenAI refuses `top_k`: a gateway that leaves it out is right there, and wrong in front of a vLLM."""
+    found = verdict(Target(vllm="0.31.0", other_make=other_make, middle=middle, fault=fault), "CON-03")
+    assert found.status is status, found.reason
+    assert says in found.reason
+    assert ("top_k" in found.reason) is (says != "")
+
+
 def counts_badly(asked: Asked) -> Reply | None:
     return json_reply({"input_tokens": 7}) if asked.path.endswith("/count_tokens") else None
 

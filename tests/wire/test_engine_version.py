@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from conformance.servers import serve
-from conformance.wire.engine_version import vllm_version
+from conformance.wire.engine_version import EngineSaid, ask_engine
 from conformance.wire.jsontext import dumps
 
 VLLM = {"data": [{"id": "m", "owned_by": "vllm"}]}
@@ -50,11 +50,27 @@ def app(pages: dict[str, Any]) -> Any:
 def test_what_an_engine_says(pages: dict[str, Any], version: str | None) -> None:
     with serve(app(pages), grace_s=0.05) as server:
         for url in (server.url, f"{server.url}/v1"):
-            found = vllm_version(url)
-            assert (found.name if found else None) == version
+            found = ask_engine(url)
+            assert (found.vllm.name if found.vllm else None) == version
 
 
 def test_an_engine_that_is_not_there_says_nothing() -> None:
     with serve(app({}), grace_s=0.05) as server:
         url = server.url
-    assert vllm_version(url) is None
+    assert ask_engine(url) == EngineSaid()
+
+
+@pytest.mark.parametrize(
+    ("pages", "has_top_k"),
+    [
+        ({"/v1/models": VLLM}, True),
+        ({"/metrics": METRICS}, True),
+        ({"/v1/models": {"data": [{"id": "m", "owned_by": "prefixproof"}]}}, True),
+        ({"/v1/models": OTHER}, False),
+        ({"/v1/models": {"data": [{"id": "m", "owned_by": None}, "m"]}}, False),
+        ({}, False),
+    ],
+)
+def test_which_engines_are_known_to_take_top_k(pages: dict[str, Any], has_top_k: bool) -> None:
+    with serve(app(pages), grace_s=0.05) as server:
+        assert ask_engine(server.url).has_top_k is has_top_k
