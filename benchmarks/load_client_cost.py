@@ -25,7 +25,7 @@ TURNS = 24
 EVENTS = 18
 
 
-def stream() -> bytes:
+def messages_stream() -> bytes:
     """A Messages stream of `EVENTS` words."""
     start = b'{"type":"message_start","message":{"usage":{"input_tokens":9,"output_tokens":0}}}'
     delta = b'{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"word "}}'
@@ -34,16 +34,32 @@ def stream() -> bytes:
     return b"".join(b"event: x\ndata: " + event + b"\n\n" for event in events)
 
 
+def chat_stream() -> bytes:
+    """The same words as chunks of a chat completion, usage at the end."""
+    delta = b'{"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"word "}}]}'
+    usage = b'{"id":"c","choices":[],"usage":{"prompt_tokens":9,"completion_tokens":18,"total_tokens":27}}'
+    return b"".join(b"data: " + event + b"\n\n" for event in (*[delta] * EVENTS, usage, b"[DONE]"))
+
+
+def answer(body: bytes) -> bytes:
+    """The whole answer, head and body."""
+    return b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)
+
+
 async def serve() -> None:
-    """Answer every request with the same stream, on a port that is printed."""
-    body = stream()
-    answer = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)
+    """Answer every request with the stream of its entry, on a port that is printed."""
+    messages, chat = answer(messages_stream()), answer(chat_stream())
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while head := await reader.readuntil(b"\r\n\r\n"):
-            length = next(int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+        while True:
+            try:
+                head = (await reader.readuntil(b"\r\n\r\n")).lower()
+            except asyncio.IncompleteReadError:
+                writer.close()
+                return
+            length = next(int(line[15:]) for line in head.split(b"\r\n") if line.startswith(b"content-length:"))
             await reader.readexactly(length)
-            writer.write(answer)
+            writer.write(chat if b"/chat/completions " in head else messages)
             await writer.drain()
 
     server = await asyncio.start_server(handle, "127.0.0.1", 0, limit=2**21)

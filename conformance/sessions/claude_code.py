@@ -7,11 +7,12 @@ import uuid
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from .attribution import attribution_text, sealed
+from .attribution import BLANK_CCH, attribution_text, first_prompt, prompt_suffix, sealed, with_fields
 from .filler import filler
+from .growing import PLACE
 from .messages_steps import MARK, message, step_messages, text_block
 from .profile import CLAUDE_CODE, SUB_AGENT
-from .script import Fragment, StepKind
+from .script import Fragment, NoteStep, StepKind
 from .session import DEFAULT_MODEL, PROBE_MAX_TOKENS, Session
 from .sizing import Shape, copied
 from .tool_definitions import compact
@@ -165,19 +166,30 @@ class ClaudeCodeSession(Session):
             session_id=self.session_id,
         )
 
-    def _render(self) -> dict[str, Any]:
+    def _prepare(self) -> None:
+        super()._prepare()
+        self._suffix = prompt_suffix(first_prompt({"messages": self._opening_messages()}))
+
+    def _ends_of(self, open_messages: list[dict[str, Any]]) -> tuple[bytes, bytes]:
+        members = self._members()
+        if self.attribution is not True:
+            return self._settled.around(members, open_messages)
+        blank = with_fields(members, self._suffix, BLANK_CCH)
+        cch = self._settled.digest(*self._settled.around(blank, open_messages))[: len(BLANK_CCH)]
+        return self._settled.around(with_fields(blank, self._suffix, cch), open_messages)
+
+    def _members(self) -> dict[str, Any]:
         values: dict[str, Any] = {
             "model": self.model,
-            "messages": self._messages(),
+            PLACE: True,
             "system": self._system(),
-            "tools": self._tools or None,
+            "tools": self._tools_text if self._tools else None,
             "metadata": {"user_id": self._user_id()},
             "max_tokens": self.max_tokens,
         }
         if self.client_fields:
             values |= copied(dict(self.profile.client_fields))
-        body = {key: values[key] for key in self.profile.body_keys if values.get(key) is not None}
-        return sealed(body) if self.attribution is True else body
+        return {key: values[key] for key in self.profile.body_keys if values.get(key) is not None}
 
     def _user_id(self) -> str:
         device = hashlib.sha256(f"{self.seed}/device".encode()).hexdigest()
@@ -193,17 +205,28 @@ class ClaudeCodeSession(Session):
         marked = [part.cache_control for part in self.profile.system if self.attribution or part.part != "attribution"]
         return [text_block(text, mark and self.cache_control) for text, mark in zip(texts, marked, strict=True)]
 
-    def _messages(self) -> list[dict[str, Any]]:
-        messages = self._opening_messages()
-        for step in self._steps:
+    @property
+    def _final_parts(self) -> int:
+        """Marks stand on the last block and on the last assistant's: what is older has none and gets none again."""
+        parts = len(self._steps) + 1
+        if not self.cache_control:
+            return parts
+        if not self.profile.forms.mark_assistant:
+            return parts - 1
+        answered = (i for i in range(parts - 1, 0, -1) if not isinstance(self._steps[i - 1], NoteStep))
+        return next(answered, 0)
+
+    def _messages_of(self, start: int, end: int, *, final: bool) -> list[dict[str, Any]]:
+        messages = self._opening_messages() if start == 0 < end else []
+        for step in self._steps[max(0, start - 1) : end - 1]:
             messages += step_messages(step)
-        if self.cache_control:
+        if self.cache_control and not final:
             messages[-1]["content"][-1]["cache_control"] = MARK
             assistants = [m for m in messages if m["role"] == "assistant"]
             if self.profile.forms.mark_assistant and assistants:
                 assistants[-1]["content"][-1]["cache_control"] = MARK
         if self.collapse:
-            for sent in messages[:-1]:
+            for sent in messages if final else messages[:-1]:
                 content = sent["content"]
                 if sent["role"] != "assistant" and len(content) == 1 and content[0]["type"] == "text":
                     sent["content"] = content[0]["text"]

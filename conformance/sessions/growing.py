@@ -1,0 +1,58 @@
+"""The JSON text of a conversation that grows: what no later turn changes is written, and hashed, once."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Final
+
+import orjson
+
+PLACE: Final = "messages"
+"""The member that grows."""
+
+
+class GrowingText:
+    """Messages that stay as they are, as JSON text. `steps` is how many parts of the conversation are in it."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self._text = bytearray()
+        self._hashed: tuple[bytes, Any, int] | None = None
+
+    def settle(self, messages: list[dict[str, Any]], steps: int) -> None:
+        """Append messages that no later turn changes; `steps` parts are settled then."""
+        if messages:
+            self._text += b"," if self._text else b""
+            self._text += orjson.dumps(messages)[1:-1]
+        self.steps = steps
+
+    def around(self, members: dict[str, Any], open_messages: list[dict[str, Any]]) -> tuple[bytes, bytes]:
+        """What stands before and behind the settled text in a body of `members`, without its closing brace.
+
+        `members` has `PLACE` where the messages go; `open_messages` are those that may still change.
+        """
+        keys = list(members)
+        at = keys.index(PLACE)
+        before = orjson.dumps({key: members[key] for key in keys[:at]})[:-1]
+        behind = orjson.dumps({key: members[key] for key in keys[at + 1 :]})[1:-1]
+        head = b'%b%b"%b":[' % (before, b"," if at else b"", PLACE.encode())
+        now = orjson.dumps(open_messages)[1:-1]
+        return head, b"%b%b]%b%b" % (b"," if now and self._text else b"", now, b"," if behind else b"", behind)
+
+    def digest(self, head: bytes, tail: bytes) -> str:
+        """SHA-256 of the body that `around` gave the two ends of; only what is new of it is read."""
+        known, so_far, done = self._hashed or (None, None, 0)
+        if known != head:
+            so_far, done = hashlib.sha256(head), 0
+        with memoryview(self._text) as view:
+            so_far.update(view[done:])
+        self._hashed = (head, so_far, len(self._text))
+        whole = so_far.copy()
+        whole.update(tail)
+        whole.update(b"}")
+        found: str = whole.hexdigest()
+        return found
+
+    def body(self, head: bytes, tail: bytes, more: bytes = b"") -> bytes:
+        """The whole body, with the members `more` (`,"key":value`) at its end."""
+        return b"".join((head, self._text, tail, more, b"}"))
