@@ -18,6 +18,7 @@ from locust.contrib.fasthttp import FastHttpSession  # first: it patches the sta
 from locust.event import EventHook
 
 from load.plan import SessionSpec, Step
+from load.processes import keep_freed_memory
 from load.sending import Sender
 from load.talk import Outgoing, Talk
 
@@ -118,6 +119,7 @@ def main() -> int:
         return 0
     server = subprocess.Popen([sys.executable, __file__, "--serve"], stdout=subprocess.PIPE, text=True)  # noqa: S603
     assert server.stdout is not None
+    keep_freed_memory()  # as every process of the load generator does
     host = f"http://127.0.0.1:{server.stdout.readline().strip()}"
     try:
         for name in ("claude-code-2.1.116-vscode", "opencode-1.18.33"):

@@ -19,6 +19,7 @@ from load.conclusion import conclude
 from load.coordinator import Leader, Worker
 from load.errors import LoadProblem
 from load.options import KEY_VARIABLE, add_options, from_namespace
+from load.processes import keep_freed_memory
 from load.sending import Sender
 from load.shapes import SHAPES
 from load.web_tab import add_tab
@@ -64,6 +65,7 @@ def _options(parser: LocustArgumentParser) -> None:
 
 @events.init.add_listener
 def _init(environment: Environment, **_: Any) -> None:
+    keep_freed_memory()
     runner = environment.runner
     if isinstance(runner, WorkerRunner):
         State.worker = Worker(environment)

@@ -98,9 +98,7 @@ class ClaudeCodeSession(Session):
     @property
     def session_id(self) -> str:
         """The id in the session header and in `metadata.user_id`: a UUID that follows from seed and salt."""
-        if self._given_id is not None:
-            return self._given_id
-        return str(uuid.UUID(bytes=hashlib.sha256(f"{self.seed}/{self.salt}".encode()).digest()[:16], version=4))
+        return self._id
 
     def headers(self) -> dict[str, str]:
         return {**self.profile.headers, **dict.fromkeys(self.profile.session_headers, self.session_id)}
@@ -114,7 +112,7 @@ class ClaudeCodeSession(Session):
         return text.partition("\n")[0]
 
     def _system_texts(self) -> list[str]:
-        texts = [self._blank_attribution()] if self.attribution else []
+        texts = [self._blank] if self.attribution else []
         texts += [self._identity, self._instructions]
         return ["\n".join(texts)] if self.string_system else texts
 
@@ -123,9 +121,6 @@ class ClaudeCodeSession(Session):
         block = self.attribution_block()
         found = [Fragment("attribution", block)] if block is not None else []
         return found + [Fragment("system", text) for text in (["\n".join(own)] if self.string_system else own)]
-
-    def _blank_attribution(self) -> str:
-        return attribution_text(self.profile, self._first_prompt())
 
     def _first_prompt(self) -> str:
         """The text the suffix is derived from: the user's prompt, and after a compaction what leads the messages."""
@@ -168,7 +163,12 @@ class ClaudeCodeSession(Session):
 
     def _prepare(self) -> None:
         super()._prepare()
+        self._device = hashlib.sha256(f"{self.seed}/device".encode()).hexdigest()
         self._suffix = prompt_suffix(first_prompt({"messages": self._opening_messages()}))
+        self._blank = attribution_text(self.profile, self._first_prompt()) if self.attribution else ""
+        self._id = self._given_id or str(
+            uuid.UUID(bytes=hashlib.sha256(f"{self.seed}/{self.salt}".encode()).digest()[:16], version=4)
+        )
 
     def _ends_of(self, open_messages: list[dict[str, Any]]) -> tuple[bytes, bytes]:
         members = self._members()
@@ -192,7 +192,7 @@ class ClaudeCodeSession(Session):
         return {key: values[key] for key in self.profile.body_keys if values.get(key) is not None}
 
     def _user_id(self) -> str:
-        device = hashlib.sha256(f"{self.seed}/device".encode()).hexdigest()
+        device = self._device
         if self.profile.forms.user_id == "line":
             return f"user_{device}_account__session_{self.session_id}"
         values = {"device_id": device, "account_uuid": "", "session_id": self.session_id}

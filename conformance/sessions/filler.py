@@ -28,7 +28,7 @@ def filler(seed: str, n_bytes: int) -> str:
     if n_bytes == 0:
         return ""
     draws = hashlib.shake_128(seed.encode()).digest(n_bytes // _SHORTEST_ENTRY + 32)
-    entries = [WORDS[draw] for draw in draws]
+    entries = list(map(WORDS.__getitem__, draws))
     sentences: list[str] = []
     start = size = 0
     while size < n_bytes:
