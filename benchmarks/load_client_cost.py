@@ -22,8 +22,12 @@ from load.processes import keep_freed_memory
 from load.sending import Sender
 from load.talk import Outgoing, Talk
 
-TURNS = 24
+ROUNDS = 4
+TURNS = 20
+WARM_UP = 4
 EVENTS = 18
+GROWTH = 600
+FIRST_BYTES = 24_000
 
 
 def messages_stream() -> bytes:
@@ -76,41 +80,46 @@ def cpu(work: Callable[[], object]) -> float:
     return time.process_time() - began
 
 
-def talk(name: str, size: int, messages: int) -> Talk:
-    """A conversation of about `size` bytes in `messages` messages."""
-    begun = Talk.begin(SessionSpec(1, name, 24_000), seed=1, run="bench1", model="llm-prime", max_tokens=16)
-    rounds = max(0, messages // 2 - 1)
+def talk(name: str, size: int, messages: int, number: int) -> Talk:
+    """A conversation of about `size` bytes in `messages` messages, once half of its turns were sent."""
+    begun = Talk.begin(SessionSpec(number, name, FIRST_BYTES), seed=1, run="bench1", model="llm-prime", max_tokens=16)
+    rounds = messages // 2 - 1
+    grown = size - FIRST_BYTES - TURNS // 2 * (GROWTH + 300)
     for _ in range(rounds):
-        begun.session.grow(max(400, (size - 24_000) // rounds))
+        begun.session.grow(max(400, grown // rounds))
     list(begun.requests(Step("turn")))
     return begun
 
 
-def compare(host: str, name: str, size: int, messages: int) -> tuple[float, float, int]:
-    """Median CPU of a turn: the load generator's, the bare client's; and the bytes of its body."""
+def compare(host: str, name: str, size: int, messages: int) -> tuple[float, float, float]:
+    """Median CPU of a turn: the load generator's, the bare client's; and the mean bytes of its body."""
     client = FastHttpSession(host, EventHook(), None)
     sender = Sender(host, client, api_key=None, run="bench1", timeout_s=30)
-    begun = talk(name, size, messages)
-    ours, bare, length = [], [], 0
-    for _ in range(TURNS):
-        sent: list[Outgoing] = []
+    ours, bare, lengths = [], [], []
+    for number in range(ROUNDS):
+        begun = talk(name, size, messages, number)
+        for turn in range(TURNS):
+            sent: list[Outgoing] = []
 
-        def turn(sent: list[Outgoing] = sent) -> None:
-            for outgoing in begun.requests(Step("turn", bytes=600)):
-                sent.append(outgoing)
-                sample = sender.send(outgoing, "bench", lambda _: None)
-                assert sample.error is None, sample.error
+            def send(sent: list[Outgoing] = sent, begun: Talk = begun) -> None:
+                for outgoing in begun.requests(Step("turn", bytes=GROWTH)):
+                    sent.append(outgoing)
+                    sample = sender.send(outgoing, "bench", lambda _: None)
+                    assert sample.error is None, sample.error
 
-        ours.append(cpu(turn))
-        outgoing = sent[-1]
-        length = len(outgoing.body)
-        headers = {**outgoing.headers, "content-type": "application/json"}
+            spent = cpu(send)
+            outgoing = sent[-1]
+            headers = {**outgoing.headers, "content-type": "application/json"}
 
-        def plain(outgoing: Outgoing = outgoing, headers: dict[str, str] = headers) -> None:
-            assert client.post(outgoing.path, data=outgoing.body, headers=headers).content  # type: ignore[arg-type]
+            def plain(outgoing: Outgoing = outgoing, headers: dict[str, str] = headers) -> None:
+                assert client.post(outgoing.path, data=outgoing.body, headers=headers).content  # type: ignore[arg-type]
 
-        bare.append(cpu(plain))
-    return median(ours[4:]), median(bare[4:]), length
+            spent_plain = cpu(plain)
+            if turn >= WARM_UP:
+                ours.append(spent)
+                bare.append(spent_plain)
+                lengths.append(len(outgoing.body))
+    return median(ours), median(bare), sum(lengths) / len(lengths)
 
 
 def main() -> int:
@@ -126,7 +135,7 @@ def main() -> int:
             for size, messages in ((40_000, 10), (400_000, 10), (400_000, 300)):
                 ours, bare, length = compare(host, name, size, messages)
                 print(  # noqa: T201
-                    f"{name:28} {length:8,} bytes {messages:4} messages: {1000 * ours:6.2f} ms, "
+                    f"{name:28} {length:8,.0f} bytes {messages:4} messages: {1000 * ours:6.2f} ms, "
                     f"bare {1000 * bare:6.2f} ms, {ours / bare:5.2f} x, {1e9 * ours / length:6.1f} ns a byte"
                 )
     finally:

@@ -43,7 +43,7 @@ def prompt_suffix(prompt: str) -> str:
 
 def body_cch(body: dict[str, Any]) -> str:
     """The five hex digits of `cch`: a function of every byte of `body`, its own `cch` counted as blank."""
-    return _digest(with_fields(body, prompt_suffix(first_prompt(body)), BLANK_CCH))
+    return _digest(_with_fields(body, prompt_suffix(first_prompt(body)), BLANK_CCH))
 
 
 def sealed(body: dict[str, Any]) -> dict[str, Any]:
@@ -53,8 +53,8 @@ def sealed(body: dict[str, Any]) -> dict[str, Any]:
     attribution text comes back equal.
     """
     suffix = prompt_suffix(first_prompt(body))
-    blank = with_fields(body, suffix, BLANK_CCH)
-    return with_fields(blank, suffix, _digest(blank))
+    blank = _with_fields(body, suffix, BLANK_CCH)
+    return _with_fields(blank, suffix, _digest(blank))
 
 
 def first_prompt(body: dict[str, Any]) -> str:
@@ -70,8 +70,7 @@ def _digest(body: dict[str, Any]) -> str:
     return hashlib.sha256(orjson.dumps(body)).hexdigest()[: len(BLANK_CCH)]
 
 
-def with_fields(body: dict[str, Any], suffix: str, cch: str) -> dict[str, Any]:
-    """`body` with these two fields in its attribution text. Only the system part is copied."""
+def _with_fields(body: dict[str, Any], suffix: str, cch: str) -> dict[str, Any]:
     system = body.get("system")
     if isinstance(system, str):
         return {**body, "system": _written(system, suffix, cch)}

@@ -60,10 +60,14 @@ class ChatCodingSession(Session):
             tools=tools, tools_bytes=tools_bytes, system_bytes=system_bytes, base_bytes=base_bytes, fixed_bytes=0
         )
 
+    def _prepare(self) -> None:
+        super()._prepare()
+        self._id = identifier("ses_", 26, f"{self.seed}/{self.salt}")
+
     @property
     def session_id(self) -> str:
         """The id in both session headers; it follows from seed and salt."""
-        return identifier("ses_", 26, f"{self.seed}/{self.salt}")
+        return self._id
 
     def headers(self) -> dict[str, str]:
         own = {**self.profile.headers, **dict.fromkeys(self.profile.session_headers, self.session_id)}

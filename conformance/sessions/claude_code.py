@@ -7,9 +7,9 @@ import uuid
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from .attribution import BLANK_CCH, attribution_text, first_prompt, prompt_suffix, sealed, with_fields
+from .attribution import BLANK_CCH, attribution_text, sealed
 from .filler import filler
-from .growing import PLACE
+from .growing import PLACE, Ends
 from .messages_steps import MARK, message, step_messages, text_block
 from .profile import CLAUDE_CODE, SUB_AGENT
 from .script import Fragment, NoteStep, StepKind
@@ -163,20 +163,19 @@ class ClaudeCodeSession(Session):
 
     def _prepare(self) -> None:
         super()._prepare()
-        self._device = hashlib.sha256(f"{self.seed}/device".encode()).hexdigest()
-        self._suffix = prompt_suffix(first_prompt({"messages": self._opening_messages()}))
         self._blank = attribution_text(self.profile, self._first_prompt()) if self.attribution else ""
         self._id = self._given_id or str(
             uuid.UUID(bytes=hashlib.sha256(f"{self.seed}/{self.salt}".encode()).digest()[:16], version=4)
         )
+        self._user = self._user_id()
 
-    def _ends_of(self, open_messages: list[dict[str, Any]]) -> tuple[bytes, bytes]:
-        members = self._members()
+    def _ends_of(self, open_messages: list[dict[str, Any]]) -> Ends:
+        ends = super()._ends_of(open_messages)
         if self.attribution is not True:
-            return self._settled.around(members, open_messages)
-        blank = with_fields(members, self._suffix, BLANK_CCH)
-        cch = self._settled.digest(*self._settled.around(blank, open_messages))[: len(BLANK_CCH)]
-        return self._settled.around(with_fields(blank, self._suffix, cch), open_messages)
+            return ends
+        cch = self._settled.digest(ends)[: len(BLANK_CCH)]
+        blank, full = self._blank.encode(), self._blank.replace(f"cch={BLANK_CCH}", f"cch={cch}").encode()
+        return ends._replace(head=ends.head.replace(blank, full, 1), behind=ends.behind.replace(blank, full, 1))
 
     def _members(self) -> dict[str, Any]:
         values: dict[str, Any] = {
@@ -184,7 +183,7 @@ class ClaudeCodeSession(Session):
             PLACE: True,
             "system": self._system(),
             "tools": self._tools_text if self._tools else None,
-            "metadata": {"user_id": self._user_id()},
+            "metadata": {"user_id": self._user},
             "max_tokens": self.max_tokens,
         }
         if self.client_fields:
@@ -192,7 +191,7 @@ class ClaudeCodeSession(Session):
         return {key: values[key] for key in self.profile.body_keys if values.get(key) is not None}
 
     def _user_id(self) -> str:
-        device = self._device
+        device = hashlib.sha256(f"{self.seed}/device".encode()).hexdigest()
         if self.profile.forms.user_id == "line":
             return f"user_{device}_account__session_{self.session_id}"
         values = {"device_id": device, "account_uuid": "", "session_id": self.session_id}

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
 PLACE: Final = "messages"
 """The member that grows."""
+
+
+class Ends(NamedTuple):
+    """What stands around the settled text: before it, the messages behind it that may still change, and the members
+    after those without the body's closing brace."""
+
+    head: bytes
+    now: bytes
+    behind: bytes
 
 
 class GrowingText:
@@ -26,21 +35,19 @@ class GrowingText:
             self._text += orjson.dumps(messages)[1:-1]
         self.steps = steps
 
-    def around(self, members: dict[str, Any], open_messages: list[dict[str, Any]]) -> tuple[bytes, bytes]:
-        """What stands before and behind the settled text in a body of `members`, without its closing brace.
-
-        `members` has `PLACE` where the messages go; `open_messages` are those that may still change.
-        """
+    def around(self, members: dict[str, Any], open_messages: list[dict[str, Any]]) -> Ends:
+        """The ends of a body of `members`, which has `PLACE` where the messages go."""
         keys = list(members)
         at = keys.index(PLACE)
         before = orjson.dumps({key: members[key] for key in keys[:at]})[:-1]
         behind = orjson.dumps({key: members[key] for key in keys[at + 1 :]})[1:-1]
         head = b'%b%b"%b":[' % (before, b"," if at else b"", PLACE.encode())
         now = orjson.dumps(open_messages)[1:-1]
-        return head, b"%b%b]%b%b" % (b"," if now and self._text else b"", now, b"," if behind else b"", behind)
+        return Ends(head, b"%b%b]" % (b"," if now and self._text else b"", now), b"," + behind if behind else b"")
 
-    def digest(self, head: bytes, tail: bytes) -> str:
-        """SHA-256 of the body that `around` gave the two ends of; only what is new of it is read."""
+    def digest(self, ends: Ends) -> str:
+        """SHA-256 of the body with these ends; only what is new of it is read."""
+        head = ends.head
         known, so_far, done = self._hashed or (None, None, 0)
         if known != head:
             so_far, done = hashlib.sha256(head), 0
@@ -48,11 +55,12 @@ class GrowingText:
             so_far.update(view[done:])
         self._hashed = (head, so_far, len(self._text))
         whole = so_far.copy()
-        whole.update(tail)
+        whole.update(ends.now)
+        whole.update(ends.behind)
         whole.update(b"}")
         found: str = whole.hexdigest()
         return found
 
-    def body(self, head: bytes, tail: bytes, more: bytes = b"") -> bytes:
+    def body(self, ends: Ends, more: bytes = b"") -> bytes:
         """The whole body, with the members `more` (`,"key":value`) at its end."""
-        return b"".join((head, self._text, tail, more, b"}"))
+        return b"".join((ends.head, self._text, ends.now, ends.behind, more, b"}"))

@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 import orjson
 
 from .filler import filler, salted
-from .growing import PLACE, GrowingText
+from .growing import Ends, GrowingText
 from .profile import ClientProfile, load
 from .profile_parts import CompactionPart, SubAgentPart
 from .script import (
@@ -90,7 +90,7 @@ class Session(ABC):
         self._summary_bytes = 0
         self._loaded: tuple[ToolSize, ...] = ()
         self._turns = 0
-        self._ends: tuple[bytes, bytes] | None = None
+        self._ends: Ends | None = None
 
     def _open(
         self,
@@ -297,16 +297,16 @@ class Session(ABC):
         """
         if self._ends is None:
             self._ends = self._written()
-        return self._settled.body(*self._ends, more)
+        return self._settled.body(self._ends, more)
 
-    def _written(self) -> tuple[bytes, bytes]:
+    def _written(self) -> Ends:
         """The ends of the body around what is settled, which is brought up to now before."""
         settled, final = self._settled, self._final_parts
         if settled.steps < final:
             settled.settle(self._messages_of(settled.steps, final, final=True), final)
         return self._ends_of(self._messages_of(final, len(self._steps) + 1, final=False))
 
-    def _ends_of(self, open_messages: list[dict[str, Any]]) -> tuple[bytes, bytes]:
+    def _ends_of(self, open_messages: list[dict[str, Any]]) -> Ends:
         return self._settled.around(self._members(), open_messages)
 
     def body(self) -> dict[str, Any]:
