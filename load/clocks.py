@@ -1,4 +1,4 @@
-"""Misses that a clock in the prompt explains: a text that changes each second lets repeats hit until the second is over.
+"""Misses that a clock in the prompt explains: a text that changes each second lets repeats hit until it is over.
 
 What tells it from routing is when the misses come. With a clock there is one moment of each period that lies before
 every miss and between no two sends that hit.

@@ -24,7 +24,6 @@ from load.sending import Sender
 from load.shapes import SHAPES
 from load.web_tab import add_tab
 
-
 runners.HEARTBEAT_LIVENESS = WORKER_PATIENCE_S
 
 

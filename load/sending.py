@@ -170,9 +170,9 @@ def _read_stream(stream: Any, outgoing: Outgoing, sample: Sample, began: float) 
         now = time.perf_counter()
         end = buffer.rfind(b"\n") + 1
         if end:
-            text = bytes(buffer[:end])
+            whole = bytes(buffer[:end])
             del buffer[:end]
-            reading.lines(text, now)
+            reading.lines(whole, now)
         if stream.message_complete:
             break
         if len(buffer) > LONGEST_LINE:

@@ -172,7 +172,7 @@ def stream_members(path: str) -> bytes:
 
 def with_members(body: bytes, more: bytes) -> bytes:
     """The encoded body with the members `more` at its end."""
-    return b"%b%b}" % (memoryview(body)[:-1], more)
+    return b"".join((memoryview(body)[:-1], more, b"}"))
 
 
 def hash_of(*key: object) -> int:

@@ -47,13 +47,13 @@ class GrowingText:
 
     def digest(self, ends: Ends) -> str:
         """SHA-256 of the body with these ends; only what is new of it is read."""
-        head = ends.head
-        known, so_far, done = self._hashed or (None, None, 0)
-        if known != head:
-            so_far, done = hashlib.sha256(head), 0
+        if self._hashed is not None and self._hashed[0] == ends.head:
+            _, so_far, done = self._hashed
+        else:
+            so_far, done = hashlib.sha256(ends.head), 0
         with memoryview(self._text) as view:
             so_far.update(view[done:])
-        self._hashed = (head, so_far, len(self._text))
+        self._hashed = (ends.head, so_far, len(self._text))
         whole = so_far.copy()
         whole.update(ends.now)
         whole.update(ends.behind)

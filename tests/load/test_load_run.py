@@ -57,8 +57,9 @@ def test_a_write_only_tier_fails_the_gate_with_l2_02_and_the_cause_recipe(tmp_pa
 
 def test_two_workers_send_what_one_process_sends(tmp_path: Path) -> None:
     same = ("steady", "--seed", "3", "--run", "abcdef", "--think", "0", "--sessions", "6", "--sdk-share", "0.2")
-    results = []
-    for workers, more in ((1, ()), (2, ("--processes", "2"))):
+    results: list[dict[str, Any]] = []
+    given: tuple[tuple[int, tuple[str, ...]], ...] = ((1, ()), (2, ("--processes", "2")))
+    for workers, more in given:
         code, result, said = run(tmp_path, *same, "--pool-tokens", "4000000", "--l2-tokens", "0", *more)
         assert code == 0, said
         assert result["workers"] == workers
@@ -70,9 +71,9 @@ def test_two_workers_send_what_one_process_sends(tmp_path: Path) -> None:
         assert one == two
     # Sub-agents begin alike and at once: which of them finds the other's blocks is a matter of milliseconds.
     kinds = set(results[0]["by_kind"]) - {"sub-agent"}
-    one, two = ({kind: result["by_kind"][kind]["cached"] for kind in kinds} for result in results)
-    assert one == two
-    assert one["turn"] > 0
+    alone, both = ({kind: result["by_kind"][kind]["cached"] for kind in kinds} for result in results)
+    assert alone == both
+    assert alone["turn"] > 0
 
 
 @contextmanager
