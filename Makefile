@@ -62,8 +62,8 @@ targets: $(STAMP)  ## install and judge gateways nobody here wrote; TARGETS="lit
 engine-vllm: $(STAMP)  ## install real vLLM for CPU (once, 3 GB, outside the checkout); VLLM_WHEELS=DIR names wheels pip lacks
 	@$(BIN)/python -m engine.vllm.install
 
-test-vllm: $(STAMP)  ## the suite and the tier's tests on real vLLM; needs `make engine-vllm`; ARGS="-m 'not slow'" for half
-	PREFIXPROOF_TEST_VLLM=1 $(BIN)/pytest tests/vllm -q $(ARGS)
+test-vllm: $(STAMP)  ## the suite and the tier on real vLLM; needs `make engine-vllm`; ARGS="-m slow" for the incident, load and `prove`
+	PREFIXPROOF_TEST_VLLM=1 $(BIN)/pytest tests/vllm -q $(or $(ARGS),-m "not slow")
 
 lock: $(STAMP)  ## write requirements.lock from the environment
 	@head -n 2 requirements.lock > $(VENV)/lock

@@ -73,7 +73,13 @@ OPTIONS = (
     Option(
         "allow-disruptive",
         None,
-        "allow what changes the engine for others, e.g. emptying its cache; no rule of this version does so",
+        "allow what changes gateway or engine for others: --restart-command",
+    ),
+    Option(
+        "restart-command",
+        "COMMAND",
+        "restarts the target: run once, at the end and without a shell, to compare across it (PFX-09, PFX-14); needs "
+        "--allow-disruptive and --upstream-listen",
     ),
     Option("load", None, "also put load on the target: the second tier's and the replicas' rules (L2-*, AFF-01)"),
     Option("yes-load", "HOST", "the target's host once more, where it is not this machine"),

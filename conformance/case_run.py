@@ -13,7 +13,7 @@ import pytest
 
 from conformance import RULE_SET, __version__
 from conformance.disclosure import Disclosure
-from conformance.errors import SendingStopped, SuiteProblem, TargetProblem, VantageMissing
+from conformance.errors import RestartFailed, SendingStopped, SuiteProblem, TargetProblem, VantageMissing
 from conformance.options import RunOptions
 from conformance.redact import public_url
 from conformance.report.as_junit import properties
@@ -65,7 +65,9 @@ class SuiteSession:
 
     def _sent_texts(self) -> Sequence[str]:
         options = self.options
-        typed = [text or "" for text in (options.target, options.model, options.engine, options.upstream_listen)]
+        program = options.restart_command[0] if options.restart_command else None
+        given = (options.target, options.model, options.engine, options.upstream_listen, program)
+        typed = [text or "" for text in given]
         return [*typed, *(self.run.sent_texts() if self.run is not None else ())]
 
     def stop(self, code: ExitCode, error: BaseException | str) -> None:
@@ -162,6 +164,9 @@ class CaseRun:
             self._end(Status.NOT_RUN, self.session.one_line(error))
         except TargetProblem as error:
             self.session.stop(ExitCode.TARGET, error)
+            self._end(Status.INCONCLUSIVE, self.session.one_line(error))
+        except RestartFailed as error:
+            self.session.stop(ExitCode.SUITE, error)
             self._end(Status.INCONCLUSIVE, self.session.one_line(error))
         except Exception as error:
             self._record(self._own(Status.ERROR, self.session.one_line(error)))

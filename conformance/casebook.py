@@ -19,7 +19,7 @@ from typing import TypeVar
 
 import pytest
 
-from conformance.rules import RULES
+from conformance.rules import ACROSS_RESTART, RULES
 from conformance.verdicts import Verdict
 
 Judge = Callable[[Verdict], None]
@@ -40,10 +40,13 @@ TROUBLEMAKERS = ("ERR-02", "STR-07", "STR-09", "ERR-01")
 """Rules whose scripted failures may make a gateway give up on its channel: they run last, the gentlest first."""
 
 
-def running_order(rule_id: str) -> tuple[int, int]:
-    """A sort key: rules run in the order of the catalogue, but for those that make trouble."""
-    late = TROUBLEMAKERS.index(rule_id) + 1 if rule_id in TROUBLEMAKERS else 0
-    return late, list(RULES).index(rule_id)
+def running_order(rule_id: str, *, restarts: bool = False) -> tuple[int, int]:
+    """A sort key: rules run in the order of the catalogue, but for those that make trouble.
+
+    `restarts`: the target is restarted, last of all, by the rules that compare across that.
+    """
+    later = (*TROUBLEMAKERS, *(ACROSS_RESTART if restarts else ()))
+    return later.index(rule_id) + 1 if rule_id in later else 0, list(RULES).index(rule_id)
 
 
 CASES: dict[str, Case] = {}
@@ -69,13 +72,14 @@ def rule(rule_id: str) -> Callable[[CaseFunction], CaseFunction]:
     return register
 
 
-def load_cases() -> dict[str, Case]:
-    """Import every module of cases and return `CASES`, in the order they run."""
+def load_cases(*, restarts: bool = False) -> dict[str, Case]:
+    """Import every module of cases and return `CASES`, in the order they run; `restarts` as for `running_order`."""
     for package_name in CASE_PACKAGES:
         package = import_module(package_name)
         for module in iter_modules(package.__path__):
             import_module(f"{package_name}.{module.name}")
-    return {rule_id: CASES[rule_id] for rule_id in sorted(RULES, key=running_order) if rule_id in CASES}
+    order = sorted(RULES, key=lambda rule_id: running_order(rule_id, restarts=restarts))
+    return {rule_id: CASES[rule_id] for rule_id in order if rule_id in CASES}
 
 
 def _place(function: Callable[..., None]) -> tuple[str, str]:

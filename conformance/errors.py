@@ -4,6 +4,7 @@
     ├── UsageProblem       a wrong option or combination of options       -> pytest's usage error, exit 4
     ├── TargetProblem      unreachable, wrong protocol, key or model      -> exit 10
     ├── SuiteProblem       the suite itself (or its own pair) failed      -> exit 11
+    │   └── RestartFailed  the restart that was asked for did not succeed -> the run ends
     ├── SendingStopped     the breaker or the token budget ended sending  -> verdicts become inconclusive
     └── VantageMissing     a rule needs what the user did not give        -> verdicts become not run
 
@@ -25,6 +26,10 @@ class TargetProblem(PrefixproofError):
 
 class SuiteProblem(PrefixproofError):
     """The suite, its recorder or its embedded pair failed; says nothing about the target."""
+
+
+class RestartFailed(SuiteProblem):
+    """The target did not come back from the restart that was asked for, or the command for it failed."""
 
 
 class VantageMissing(PrefixproofError):

@@ -21,11 +21,13 @@ def facts_of(
     stopped: str | None,
     waits: str | None,
     engine: str,
+    restart: str | None,
     recorder: Sequence[str],
     loads: Mapping[Entry, str],
 ) -> tuple[Fact, ...]:
     """`sees` tells whether the recorder sees an entry, `stopped` why sending ended early, `waits` what of the target's
-    Retry-After was kept, `engine` and `recorder` what to know of those two, `loads` what load sent beside it all."""
+    Retry-After was kept, `engine` and `recorder` what to know of those two, `restart` what becomes of a restart of the
+    target, `loads` what load sent beside it all."""
     return (
         *(Fact(name="note", value=note) for note in checked.notes),
         *(Fact(name=f"{entry} entry", value=f"missing: {why}") for entry, why in checked.missing.items()),
@@ -34,7 +36,7 @@ def facts_of(
         *((pool,) if pool is not None else ()),
         *(
             Fact(name=name, value=value)
-            for name, value in (("stopped", stopped), ("Retry-After", waits), ("engine", engine))
+            for name, value in (("stopped", stopped), ("Retry-After", waits), ("engine", engine), ("restart", restart))
             if value
         ),
         *(Fact(name="recorder", value=note) for note in recorder),

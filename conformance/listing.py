@@ -22,11 +22,13 @@ def rule_listing(rules: tuple[Rule, ...], width: int) -> str:
     for rule in rules:
         lines.append(f"{rule.id}  {rule.level}  {rule.family}  on {_entries(rule)}  seen from {_evidence(rule)}")
         lines += _wrapped(rule.title, width)
-        always, tools_first = _faults(rule)
+        always, tools_first, restarted = _faults(rule)
         if always:
             lines += _wrapped(f"broken by: {', '.join(always)}", width)
         if tools_first:
             lines += _wrapped(f"broken, where tools come first in the prompt, by: {', '.join(tools_first)}", width)
+        if restarted:
+            lines += _wrapped(f"broken, across a restart, by: {', '.join(restarted)}", width)
         if rule.needs_load:
             lines += _wrapped("needs --load: not run without it, and then no exit code asks for it", width)
         lines.append("")
@@ -50,9 +52,10 @@ def rule_book() -> str:
     ]
     lines += [f"| [{r.id}](#{r.id.lower()}) | {r.level} | {_evidence(r)} | {r.title} |" for r in RULES.values()]
     for rule in RULES.values():
-        always, tools_first = _faults(rule)
+        always, tools_first, restarted = _faults(rule)
         broken = [f"`{name}`" for name in always]
         broken += [f"`{name}` (where tools come first in the prompt)" for name in tools_first]
+        broken += [f"`{name}` (across a restart)" for name in restarted]
         authority = ", ".join(f"[{a.name}]({a.link})" if a.link else a.name for a in rule.authority)
         lines += [
             "",
@@ -89,14 +92,15 @@ def _evidence(rule: Rule) -> str:
     return " or ".join(vantage.value for vantage in rule.evidence)
 
 
-def _faults(rule: Rule) -> tuple[list[str], list[str]]:
-    """Names of the faults that always break a rule, and of those that do where tools come first."""
+def _faults(rule: Rule) -> tuple[list[str], list[str], list[str]]:
+    """Names of the faults that always break a rule, of those that do where tools come first, and across a restart."""
     from reference_gateway import FAULTS
 
     under_load = [name for name, broken in LOAD_FAULTS.items() if rule.id in broken]
     return (
         [fault.name for fault in FAULTS.values() if rule.id in fault.breaks] + under_load,
         [fault.name for fault in FAULTS.values() if rule.id in fault.breaks_if_tools_first],
+        [fault.name for fault in FAULTS.values() if rule.id in fault.breaks_across_restart],
     )
 
 

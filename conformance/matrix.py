@@ -39,6 +39,7 @@ class Cell:
     cpu: float
     requests: int
     prompt_tokens: int
+    restarts: bool = True  # whether the gateway was one that is restarted in between
 
     @property
     def broken(self) -> frozenset[str]:
@@ -58,11 +59,16 @@ def shape_of(seed: int) -> dict[str, object]:
     return {"template": rng.choice(("tools-first", "system-first")), "block_size": rng.choice((16, 32, 64, 128))}
 
 
-def declared(fault: Fault | None, template: str, kinds: Kinds = ()) -> frozenset[str]:
-    """The rules a fault says it breaks behind an engine with that template, in sessions of these kinds of turns."""
+def declared(fault: Fault | None, template: str, kinds: Kinds = (), *, restarts: bool = True) -> frozenset[str]:
+    """The rules a fault says it breaks behind an engine with that template, in sessions of these kinds of turns.
+
+    `restarts`: the gateway is restarted in between.
+    """
     if fault is None:
         return frozenset()
     more = fault.breaks_if_tools_first if template == "tools-first" else frozenset()
+    if restarts:
+        more |= fault.breaks_across_restart
     return fault.breaks | more | (fault.breaks_if_parallel if "parallel" in kinds else frozenset())
 
 
@@ -74,7 +80,7 @@ def run_cell(fault: str | None, seed: int = 0, *, neutralised: str | None = None
     began = time.process_time()
     try:
         run.preflight()
-        for rule_id, case in load_cases().items():
+        for rule_id, case in load_cases(restarts=True).items():
             for entry in RULES[rule_id].entries:
                 if entry in run.entries:
                     _judge(run, case.function, rule_id, entry)
@@ -91,6 +97,7 @@ def run_cell(fault: str | None, seed: int = 0, *, neutralised: str | None = None
         cpu=time.process_time() - began,
         requests=report.requests_sent,
         prompt_tokens=report.prompt_tokens_sent,
+        restarts=any(run.plan(entry).restart for entry in run.entries),
     )
 
 
@@ -115,7 +122,7 @@ def disagreements(cells: Sequence[Cell]) -> list[str]:
     """Where observed and declared sets differ, and rules with one column; empty when the suite proves itself."""
     lines = []
     for cell in cells:
-        expected = declared(FAULTS.get(cell.fault), cell.template, variety_of(cell.seed).kinds)
+        expected = declared(FAULTS.get(cell.fault), cell.template, variety_of(cell.seed).kinds, restarts=cell.restarts)
         where = f"{cell.fault}, seed {cell.seed} ({cell.template}, block {cell.block_size})"
         lines += [f"{where}: declares {rule}, which did not fail" for rule in sorted(expected - cell.broken)]
         lines += [f"{where}: breaks {rule}, which it does not declare" for rule in sorted(cell.broken - expected)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -12,6 +13,7 @@ from conformance.baseline import read as read_baseline
 from conformance.errors import UsageProblem
 from conformance.observe.under_load import LOAD_FAULTS
 from conformance.options import Budget, RunOptions
+from conformance.restarting import runnable
 from conformance.rules import FAMILIES, select
 from conformance.sessions import CLIENTS
 from conformance.verdicts import Entry
@@ -29,6 +31,7 @@ PLAYED_CLIENTS = tuple(name for name, client in CLIENTS.items() if client.append
 EMBEDDED_ONLY = ("fault", "template", "block-size", "tokenizer")
 TARGET_ONLY = (
     "engine", "api-key", "allow-disruptive", "engine-metrics", "pool-tokens", "pool-share", "l2-tokens", "yes-load",
+    "restart-command",
 )  # fmt: skip
 
 
@@ -67,6 +70,7 @@ def read_options(given: Mapping[str, str | bool | None], *, environment_key: str
         write_baseline=Path(words["write-baseline"]) if "write-baseline" in words else None,
         allow_unjudged=_families(words.get("allow-unjudged")),
         allow_disruptive=bool(given.get("allow-disruptive")),
+        restart_command=_command(words.get("restart-command"), allowed=bool(given.get("allow-disruptive"))),
         seed=_number(int, "seed", words.get("seed"), defaults.seed, least=0),
         clients=_clients(words.get("client")),
         shape=_one_of("shape", words.get("shape"), SHAPES, defaults.shape),
@@ -104,6 +108,25 @@ def _yes_load(name: str | None, target: str | None, *, load: bool) -> str | None
     if target is not None and not is_loopback(target) and (name or "").lower() != host.lower():
         raise UsageProblem(f"--load puts load on {host}: if you may, say so with --yes-load {host}")
     return name
+
+
+def _command(text: str | None, *, allowed: bool) -> tuple[str, ...] | None:
+    """A program and its arguments. The messages never repeat the arguments: they may carry secrets."""
+    if text is None:
+        return None
+    if not allowed:
+        raise UsageProblem("--restart-command restarts the gateway for everybody: if it may, add --allow-disruptive")
+    try:
+        command = tuple(shlex.split(text))
+    except ValueError as error:
+        raise UsageProblem(f"--restart-command cannot be read as a command line ({error})") from None
+    if not command or not runnable(command):
+        name = f" {command[0]}" if command else ""
+        raise UsageProblem(
+            f"--restart-command: there is no program{name} here; it is run without a shell (for what needs one "
+            "write sh -c '...')"
+        )
+    return command
 
 
 def _list(text: str | None) -> tuple[str, ...]:

@@ -45,7 +45,8 @@ class RunOptions:
     baseline: Baseline | None = None
     write_baseline: Path | None = None
     allow_unjudged: tuple[str, ...] = ()
-    allow_disruptive: bool = False  # without it nothing may change the engine for others; no rule asks for it yet
+    allow_disruptive: bool = False  # without it nothing may change gateway or engine for others
+    restart_command: tuple[str, ...] | None = None  # restarts the target: a program and its arguments, no shell
     seed: int = 0
     clients: tuple[str, ...] = ()  # whose sessions are played, at most one a dialect; the others are the default
     shape: str = "scaled"
@@ -63,11 +64,16 @@ class RunOptions:
     engine_metrics: str | None = None  # where the engine's /metrics are, if not at `engine`
     l2_tokens: int | None = None  # that the engine's second tier holds
 
+    @property
+    def may_restart(self) -> bool:
+        """True when the target can be restarted: by its command, or in this process."""
+        return self.restart_command is not None or self.target is None
+
     def client_of(self, entry: Entry) -> str:
         """Name of the client (`conformance.sessions.CLIENTS`) that an entry's sessions are shaped like."""
         own = (name for name in self.clients if CLIENTS[name].dialect == entry.value)
         return next(own, CLAUDE_CODE if entry is Entry.MESSAGES else OPENCODE)
 
     def __repr__(self) -> str:
-        shown = {k: v for k, v in self.__dict__.items() if k != "api_key"}
+        shown = {k: v for k, v in self.__dict__.items() if k not in ("api_key", "restart_command")}
         return f"RunOptions({', '.join(f'{k}={v!r}' for k, v in shown.items())})"

@@ -5,14 +5,14 @@ The only module of the suite that knows both; everything else talks to them over
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from conformance.errors import UsageProblem
 from conformance.messages_stub import beside
 from conformance.recorder import Recorder, relay
-from conformance.servers import serve
+from conformance.servers import Restartable, serve
 from engine.embedded import ConfigError, EngineConfig
 from engine.embedded import create_app as engine_app
 from reference_gateway import FAULTS, Channel, GatewayConfig
@@ -31,11 +31,12 @@ NATIVE_MODEL = "messages-stub"
 
 @dataclass(frozen=True)
 class Pair:
-    """URLs of the running pair, and its recorder if there is one."""
+    """URLs of the running pair, and its recorder if there is one. `restart` makes the gateway anew at its address."""
 
     gateway_url: str
     engine_url: str
     recorder: Recorder | None
+    restart: Callable[[], None]
 
 
 def check_fault(name: str | None) -> None:
@@ -63,8 +64,8 @@ def embedded_pair(
             upstream = recording.url or upstream
         vllm = vllm_channel(upstream, strip_header, exclude_cache)
         config = GatewayConfig(channels=(vllm, messages_channel(upstream)))
-        gateway = stack.enter_context(serve(gateway_app(config, fault)))
-        yield Pair(gateway.url, engine_server.url, recording)
+        gateway = stack.enter_context(Restartable(lambda: gateway_app(config, fault)))
+        yield Pair(gateway.url, engine_server.url, recording, gateway.restart)
 
 
 def vllm_channel(upstream_url: str, strip_header: bool = True, exclude_cache: bool = True) -> Channel:

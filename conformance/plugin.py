@@ -131,7 +131,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     missing = wanted - {item.stash[CASE_RUN].rule.id for item in kept + dropped}
     if whole_suite and missing:
         session.stop(ExitCode.SUITE, f"no case judges {', '.join(sorted(missing))}")
-    items[:] = sorted(kept, key=lambda item: running_order(item.stash[CASE_RUN].rule.id))
+    restarts = options.may_restart
+    items[:] = sorted(kept, key=lambda item: running_order(item.stash[CASE_RUN].rule.id, restarts=restarts))
     if dropped:
         config.hook.pytest_deselected(items=dropped)
 

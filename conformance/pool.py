@@ -48,7 +48,10 @@ def pool_of(engine_url: str, timeout_s: float) -> int | None:
     for found in _INFO.finditer(answer.text if answer.is_success else ""):
         labels = dict(re.findall(r'(\w+)="([^"]*)"', found["labels"]))
         if all(labels.get(name, "").isdigit() for name in _SIZES):
-            sizes.append(int(labels["block_size"]) * int(labels["num_gpu_blocks"]))
+            blocks = int(labels["block_size"]) * int(labels["num_gpu_blocks"])
+            # The groups of a hybrid model share the blocks; vLLM 0.29 and later say what is left.
+            shared = labels.get("kv_cache_size_tokens", "")
+            sizes.append(min(blocks, int(shared)) if shared.isdigit() else blocks)
     return min((size for size in sizes if size), default=None)
 
 

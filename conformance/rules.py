@@ -13,6 +13,9 @@ from conformance.verdicts import Entry, Vantage
 
 FAMILIES = ("cache", "usage")
 
+ACROSS_RESTART = ("PFX-09", "PFX-14")
+"""Rules that also compare what is sent before and after a restart of the target, where there is one."""
+
 
 @dataclass(frozen=True)
 class Authority:

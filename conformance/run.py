@@ -30,6 +30,7 @@ from conformance.pool import Ask, Demand, demand_of, pool_fact
 from conformance.preflight import Preflight, check_target, nothing_arrived, preflight_token
 from conformance.recorder import Recorder
 from conformance.redact import hide_secrets, public_url
+from conformance.restarts import Restarts
 from conformance.roots import link_roots
 from conformance.rules import RULES, select
 from conformance.sent_texts import SentTexts
@@ -90,6 +91,7 @@ class Run:
         self._wires = Wires(options, self.run_id, self._stack, self.exchanges.append)
         self._pool: Fact | None = None
         self._loads: dict[Entry, LoadRuns] = {}
+        self._restarts = Restarts(options, self.rules, None)
 
     def preflight(self) -> None:
         """Start the pair or the recorder, and ask the target one small thing per entry.
@@ -98,14 +100,15 @@ class Run:
         """
         options, marker = self.options, self.salts.marker.encode()
         try:
-            url, model, self._recorder = start(options, self._stack, marker)
+            started = start(options, self._stack, marker)
+            self._recorder, self._restarts = started.recorder, Restarts(options, self.rules, started.restart)
             if self._recorder is not None and self._recorder.engine_url is None:
                 for entry in options.entries or tuple(Entry):
                     self._recorder.scripts.put(preflight_token(self.salts.marker, entry), hello())
             self._preflight = check_target(
-                url,
+                started.url,
                 api_key=options.api_key,
-                model=model or None,
+                model=started.model or None,
                 entries=options.entries,
                 timeout_s=options.timeout_s,
                 recorder=self._recorder,
@@ -118,6 +121,8 @@ class Run:
             said = spoken(hide_secrets(str(error)))
             raise SuiteProblem(f"the suite could not start: {type(error).__name__}: {said}") from error
         self._wires.open_main(self._preflight, self._recorder)
+        unseen = NEEDS_ENGINE if self.scripted_only else self._blind(self.entries[0]) or NEEDS_RECORDER
+        self._restarts.at(self._preflight, self.salts, () if self.scripted_only else filter(self.sees, Entry), unseen)
         self._pool = pool_fact(options, self.demand, self._ask)
 
     @property
@@ -146,6 +151,7 @@ class Run:
             sees_upstream=self.sees(entry),
             shape=self.options.shape,
             engine=not (self.scripted_only and self.sees(entry)),
+            restart=self._restarts.of(entry),
         )
 
     @property
@@ -310,6 +316,7 @@ class Run:
             load=self._load_of(entry),
             scripted=self._scripted(entry),
             patience_s=PATIENCE_S if self.options.target else 1.0,
+            restart=self._restarts.for_entry(entry, self.observed, self._wires.anew),
         )
 
     def _load_of(self, entry: Entry) -> LoadOf:
@@ -384,5 +391,6 @@ class Run:
             waits=self._wires.waits,
             engine=self._wires.engine_note,
             recorder=recorder,
+            restart=self._restarts.line,
             loads={entry: runs.told for entry, runs in self._loads.items()},
         )

@@ -13,7 +13,7 @@ import socket
 import threading
 from collections.abc import Callable, Coroutine, Iterator, MutableMapping
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import uvicorn
 
@@ -233,3 +233,34 @@ def serve(app: App, host: str = "127.0.0.1", port: int = 0, *, grace_s: float = 
             yield server
         finally:
             _shared.run(server.stop())
+
+
+class Restartable:
+    """An app behind one address that can be stopped and made anew there, as a process is that is restarted."""
+
+    def __init__(self, make: Callable[[], App]) -> None:
+        self._make = make
+        self._stack = contextlib.ExitStack()
+        self._server: LoopbackServer | None = None
+
+    def __enter__(self) -> Self:
+        self._server = self._stack.enter_context(serve(self._make()))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @property
+    def url(self) -> str:
+        return self._running.url
+
+    def restart(self) -> None:
+        """Stop the app, requests in flight included, and serve a new one. Raises as `serve` does."""
+        port = self._running.port
+        self._stack.close()
+        self._server = self._stack.enter_context(serve(self._make(), port=port))
+
+    @property
+    def _running(self) -> LoopbackServer:
+        assert self._server is not None, "enter it first"
+        return self._server

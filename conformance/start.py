@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 
 from conformance.observe.under_load import LOAD_FAULTS, LoadRuns, LoadSettings
 from conformance.options import RunOptions
@@ -12,8 +14,19 @@ from conformance.recorder import Recorder, relay
 from conformance.verdicts import Entry
 
 
-def start(options: RunOptions, stack: ExitStack, marker: bytes) -> tuple[str, str, Recorder | None]:
-    """The target's URL, the model to name, and the recorder between gateway and engine; all end with `stack`."""
+@dataclass(frozen=True)
+class Started:
+    """The target's URL, the model to name, the recorder between gateway and engine, and what restarts the target in
+    this process, if anything does."""
+
+    url: str
+    model: str
+    recorder: Recorder | None
+    restart: Callable[[], None] | None = None
+
+
+def start(options: RunOptions, stack: ExitStack, marker: bytes) -> Started:
+    """Start what the run needs; all of it ends with `stack`."""
     if options.target is None:
         config = engine_config(template=options.template, block_size=options.block_size, tokenizer=options.tokenizer)
         pair = stack.enter_context(
@@ -25,11 +38,11 @@ def start(options: RunOptions, stack: ExitStack, marker: bytes) -> tuple[str, st
                 recorder=options.recorder,
             )
         )
-        return pair.gateway_url, options.model or ALIAS, pair.recorder
+        return Started(pair.gateway_url, options.model or ALIAS, pair.recorder, pair.restart)
     recorder = None
     if options.upstream_listen:
         recorder = stack.enter_context(relay(options.engine, marker=marker, listen=options.upstream_listen))
-    return options.target, options.model or "", recorder
+    return Started(options.target, options.model or "", recorder)
 
 
 def gateway_fault(options: RunOptions) -> str | None:

@@ -40,11 +40,11 @@ HEAD = """\
 # Which faults can be seen from where
 
 Measured: every fault of the reference gateway, once from the client alone (`--budget standard`), once with a recorder
-between gateway and engine, and once by the engine's metrics over a fixed day of two growing sessions. A fault is seen
-where a rule fails (*withheld*: none fails, but what cached counts should decide stays undecided, so the run is not
-green; *refused*: the first requests are answered with errors, and the run ends with exit code 10); by the engine, where
-the hit rate falls by more than {points:.0%} of all prompt tokens. The clean pair hits {clean:.1%}. `make visibility`
-measures everything anew and writes this page.
+between gateway and engine and a restart of the gateway at the end, and once by the engine's metrics over a fixed day of
+two growing sessions. A fault is seen where a rule fails (*withheld*: none fails, but what cached counts should decide
+stays undecided, so the run is not green; *refused*: the first requests are answered with errors, and the run ends with
+exit code 10); by the engine, where the hit rate falls by more than {points:.0%} of all prompt tokens. The clean pair
+hits {clean:.1%}. `make visibility` measures everything anew and writes this page.
 
 | fault | client alone | recorder | engine's hit rate |
 |---|---|---|---|

@@ -95,6 +95,14 @@ class Wires:
         self._to_engine += [checked, wire]
         return wire
 
+    def anew(self, checked: Preflight | None) -> None:
+        """Drop all connections to a target that was restarted; `checked` is what it was asked since."""
+        for wire in self._to_target:
+            if isinstance(wire, Wire):
+                wire.close()
+        if checked is not None:
+            self._to_target.append(checked)
+
     @property
     def sent(self) -> Sent:
         """To the target, the preflight's requests included."""

@@ -123,8 +123,9 @@ def _engine(reading: Reading) -> str:
 
 def _pool(reading: Reading) -> str:
     words = []
-    if reading.block_size and reading.num_blocks:
-        words.append(f"{reading.num_blocks * reading.block_size:,} tokens in blocks of {reading.block_size} a replica")
+    if reading.block_size and reading.pool_tokens:
+        each = reading.pool_tokens // len(reading.replicas)
+        words.append(f"{each:,} tokens in blocks of {reading.block_size} a replica")
     if reading.pool_usage is not None:
         words.append(f"{100 * reading.pool_usage:.1f} % held by requests")
     words.append(f"{count(reading.running)} running, {count(reading.waiting)} waiting")

@@ -122,11 +122,15 @@ class Reading:
     pinned: float | None = None  # share of L2 pinned by copies in flight: 0 is normal
     block_size: int | None = None
     num_blocks: int | None = None  # of one replica
+    size_tokens: int | None = None  # tokens one replica's blocks hold at the longest prompt, by vLLM 0.29 and later
     prefix_caching: bool | None = None
 
     @property
     def pool_tokens(self) -> int | None:
-        """Tokens that L1 of all replicas holds; less in hybrid models, whose groups share the blocks."""
+        """Tokens that L1 of all replicas holds. In hybrid models, whose groups share the blocks, vLLM before 0.29 does
+        not say how many fewer than blocks times block size that are."""
+        if self.size_tokens is not None:
+            return self.size_tokens * len(self.replicas)
         if self.block_size is None or self.num_blocks is None:
             return None
         return self.block_size * self.num_blocks * len(self.replicas)
@@ -150,6 +154,7 @@ def read(scrape: Scrape, replica: Replica | None = None) -> Reading:
         started=(scrape.value("process_start_time_seconds"),),
         block_size=_whole(scrape.label(_INFO, "block_size", replica)),
         num_blocks=_whole(scrape.label(_INFO, "num_gpu_blocks", replica)),
+        size_tokens=_whole(scrape.label(_INFO, "kv_cache_size_tokens", replica)),
         prefix_caching=_truth(scrape.label(_INFO, "enable_prefix_caching", replica)),
         **{name: _first(scrape, series, replica) for name, series in _GAUGES.items()},
     )
@@ -173,6 +178,7 @@ def total(readings: Sequence[Reading]) -> Reading:
         pinned=_highest(reading.pinned for reading in readings),
         block_size=_common(reading.block_size for reading in readings),
         num_blocks=_common(reading.num_blocks for reading in readings),
+        size_tokens=_common(reading.size_tokens for reading in readings),
         prefix_caching=_common(reading.prefix_caching for reading in readings),
     )
 

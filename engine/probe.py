@@ -92,6 +92,7 @@ class Probe:
             raise ProbeError("the engine's metrics do not tell the pool's size (vllm:cache_config_info)")
         if before.prefix_caching is False:
             raise ProbeError("prefix caching is off: nothing is ever read back")
+        # At least as many as the blocks hold for sure: short prompts of a hybrid model may fill fewer of them.
         pool = before.block_size * before.num_blocks * len(before.replicas)
         seen = Observed(pool, before.block_size, before.has_tier)
         tokens = self._session_tokens(pool, before.block_size)

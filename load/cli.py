@@ -83,6 +83,9 @@ def _incident(given: list[str]) -> int:
     parser.add_argument("--part", type=float, default=1.0, help="share of the day's requests (default: all)")
     parser.add_argument("--report", metavar="DIR", help="write usage tables, forensics' words and day.json there")
     parser.add_argument("--capture", action="store_true", help="also captures with hashed parts, for forensics")
+    parser.add_argument(
+        "--vllm-scheduler", action="store_true", help="also the time vLLM's own scheduler takes, where it is installed"
+    )
     parser.add_argument("--tokenizer", default="deepseek", choices=("deepseek", "fast"))
     parsed = parser.parse_args(given)
     arms = tuple(part for part in parsed.arms.split(",") if part)

@@ -1,7 +1,8 @@
 """What L1 alone, and L1 with L2, would have given the requests that were really sent, by the cache model of `lru.py`.
 
 Only what the prompts' structure says goes in: a conversation's turn begins with its last prompt, and all prompts share
-a template floor, which is measured on the first turns.
+a template floor, which is measured on the first turns. A turn of a client that rewrites its history takes its place in
+the cache, and is in no row: how much of it stayed is not known.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from conformance.sessions.clients import CLIENTS
 from load.lru import Cache
 from load.samples import Sample
 
@@ -40,13 +42,17 @@ def predictions(
     rows: dict[str, list[tuple[Sample, int, int, int | None]]] = {}
     epochs: dict[int, int] = {}
     for sample in used:
-        if sample.kind == "compaction":
-            epochs[sample.session] = epochs.get(sample.session, 0) + 1
-        keys = _keys(sample, floor, epochs.get(sample.session, 0), block_size)
+        rewritten = sample.kind == "turn" and sample.session in epochs and _rewrites(sample.client)
+        epochs.setdefault(sample.session, 0)
+        if rewritten or sample.kind == "compaction":
+            epochs[sample.session] += 1
+        keys = _keys(sample, floor, epochs[sample.session], block_size)
         prompt = sample.prompt or 0
         private = -(-(prompt + (sample.output or 1) - 1) // block_size) - len(keys)
         found = [cache.serve(keys, prompt, private=private) for cache in (endless, small)]
         with_l2 = both.serve(keys, prompt, private=private).cached if both is not None else None
+        if rewritten:
+            continue
         rows.setdefault(sample.phase, []).append((sample, found[0].cached, found[1].cached, with_l2))
     return [_row(phase, served) for phase, served in rows.items()]
 
@@ -63,6 +69,11 @@ def template_floor(samples: Sequence[Sample], block_size: int) -> int:
     if len(counts) < 3:
         return 0
     return Counter(counts).most_common(1)[0][0] // block_size
+
+
+def _rewrites(client: str) -> bool:
+    """Whether turns of this client do not only append. Requests of no recorded client are taken to append."""
+    return client in CLIENTS and not CLIENTS[client].appends
 
 
 def _keys(sample: Sample, floor: int, epoch: int, block_size: int) -> list[tuple[int, int, int]]:

@@ -93,8 +93,9 @@ def read_tiers(text: str) -> Tiers:
             size, blocks = info.get("block_size", ""), info.get("num_gpu_blocks", "")
             if size.isdigit() and blocks.isdigit():
                 block = int(size)
-                # Block 0 is the null block and holds no tokens.
-                pool = (pool or 0) + (int(blocks) - 1) * block
+                # Block 0 is the null block and holds no tokens. The groups of a hybrid model share the others.
+                held, shared = (int(blocks) - 1) * block, info.get("kv_cache_size_tokens", "")
+                pool = (pool or 0) + (min(held, int(shared)) if shared.isdigit() else held)
         else:
             sums[name] = sums.get(name, 0.0) + value
     counted = {field: next((sums[n] for n in names if n in sums), None) for field, names in _COUNTERS.items()}

@@ -52,7 +52,7 @@ def create_app(config: GatewayConfig, fault: str | None = None) -> Starlette:
     Raises:
         ValueError: there is no fault of that name.
     """
-    mutations = mutations_of(fault)
+    mutations = mutations_of(fault).started()
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

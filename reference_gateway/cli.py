@@ -53,6 +53,8 @@ def _list_faults() -> str:
             breaks += f" (tools first: also {' '.join(sorted(fault.breaks_if_tools_first))})"
         if fault.breaks_if_parallel:
             breaks += f" (with parallel calls: also {' '.join(sorted(fault.breaks_if_parallel))})"
+        if fault.breaks_across_restart:
+            breaks += f" (across a restart: also {' '.join(sorted(fault.breaks_across_restart))})"
         lines.append(f"{fault.name}: {fault.summary}\n    breaks {breaks}\n    seen: {fault.field_example}")
     return "\n".join(lines)
 

@@ -6,7 +6,7 @@ nothing returns the very object it was given: callers then keep the bytes they a
 
 from collections.abc import Iterable, MutableMapping
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from .config import Channel
 from .errors import GatewayError
@@ -28,6 +28,11 @@ class Mutations:
 
     def __init__(self, received: bytes) -> None:
         self.received = received
+
+    @classmethod
+    def started(cls) -> type[Self]:
+        """The class that serves one process: an app is one, and asks once. For faults in what a start draws."""
+        return cls
 
     def channel(self, channel: Channel) -> Channel:
         """The channel whose switches apply to this request."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.casebook import Judge, rule
-from conformance.judgements import hot_pairs, identical, prefix
+from conformance.judgements import across_restart, hot_pairs, prefix
 from conformance.judgements.verdict import Judging
 from conformance.observe.observed import Observed
 from conformance.verdicts import Vantage
@@ -29,17 +29,17 @@ def test_the_attribution_block_stays_out_of_the_prompt(observed: Observed, judge
 
 @rule("PFX-09")
 def test_tools_keep_their_order(observed: Observed, judge: Judge) -> None:
-    """The same tool section is sent on every turn; it must arrive in one order, and so must the keys inside it."""
+    """The same tool section is sent on every turn, and after a restart of the gateway: one order, of keys too."""
     if observed.sees_upstream:
-        judge(prefix.tools_keep_their_order(observed))
+        judge(across_restart.tools_keep_their_order(observed))
     else:
         judge(hot_pairs.tools_keep_their_order(observed))
 
 
 @rule("PFX-14")
 def test_identical_requests_give_identical_bodies(observed: Observed, judge: Judge) -> None:
-    """One short request, byte for byte the same, twenty times: one upstream body."""
+    """One short request, byte for byte the same, twenty times, and once more after a restart: one upstream body."""
     if observed.sees_upstream:
-        judge(identical.identical_requests_give_identical_bodies(observed))
+        judge(across_restart.identical_requests_give_identical_bodies(observed))
     else:
         judge(Judging("PFX-14", observed.entry, Vantage.UPSTREAM).not_run(observed.needs_recorder))

@@ -36,7 +36,7 @@ def identical_requests_give_identical_bodies(observed: Observed) -> Verdict:
     if len(set(bodies)) == 1:
         return judging.passes(f"{len(bodies)} identical requests, one upstream body", len(bodies), tables=(table,))
     at = next(i for i in range(1, len(bodies)) if bodies[i] != bodies[0])
-    change, where, cost = _body_change(records[0], records[at], observed)
+    change, where, cost = body_change(records[0], records[at], observed)
     return judging.says(
         Status.FAIL,
         f"{len(bodies)} identical requests were sent upstream as {len(set(bodies))} different bodies{where}",
@@ -49,7 +49,7 @@ def identical_requests_give_identical_bodies(observed: Observed) -> Verdict:
     )
 
 
-def _body_change(one: UpstreamRecord, two: UpstreamRecord, observed: Observed) -> tuple[Change, str, str]:
+def body_change(one: UpstreamRecord, two: UpstreamRecord, observed: Observed) -> tuple[Change, str, str]:
     """The first difference of two bodies; where it is, and what it costs, in words, where it is not in the prompt."""
     change = _bytes_change(one.body, two.body, observed)
     prompts = [parse_prompt(record.path, record.json) for record in (one, two)]

@@ -84,7 +84,8 @@ class _Comparison:
 
 
 def _compare(one: tuple[Observed, Arm], two: tuple[Observed, Arm]) -> _Comparison:
-    kept = {entry.entry.path: _kept_growth(arm) for entry, arm in (one, two)}
+    appended = _appended(one[1], two[1])
+    kept = {entry.entry.path: _kept_growth(arm, each) for (entry, arm), each in zip((one, two), appended, strict=True)}
     rows = tuple((path, len(found), round(_middle(found), 3) if found else None) for path, found in kept.items())
     table = Table("share of what was appended that later turns read from cache", ("entry", "turns", "median"), rows)
     n = len(one[1].new_turns) + len(two[1].new_turns)
@@ -105,17 +106,33 @@ def _compare(one: tuple[Observed, Arm], two: tuple[Observed, Arm]) -> _Compariso
     return _Comparison(None, False, f"some turns are warm on one entry and cold on the other: {reason}", n, table)
 
 
-def _kept_growth(arm: Arm) -> list[float]:
+def _appended(one: Arm, two: Arm) -> tuple[list[int], list[int]]:
+    """What each turn's prompt has more than the first one's, in tokens: where both arms append alike, the lesser total.
+
+    An entry whose totals then grow faster counts cached tokens twice: USE-01's matter, which makes no cache cold.
+    """
+    ones, twos = ([(s.prompt or 0) - (arm.new_turns[0].prompt or 0) for s in arm.new_turns] for arm in (one, two))
+    if one.growth != two.growth:
+        return ones, twos
+    lesser = [min(turn) for turn in zip(ones, twos, strict=False)]
+    return lesser, lesser
+
+
+def _kept_growth(arm: Arm, appended: list[int]) -> list[float]:
     """For each new turn after the second: how much more it reads from cache than the second one, by what was appended.
 
-    1 where every turn keeps all before it; 0 where counts are pinned, whatever they are pinned at.
+    `appended` is by turn, in tokens. 1 where every turn keeps all before it; 0 where counts are pinned, whatever they
+    are pinned at.
     """
-    turns = [s for s in arm.new_turns if s.valid and s.prompt is not None and s.cached is not None]
+    turns = [
+        (s, more)
+        for s, more in zip(arm.new_turns, appended, strict=False)
+        if s.valid and None not in (s.prompt, s.cached)
+    ]
     found = []
-    for before, turn in pairwise(turns[1:]):
-        appended = (before.prompt or 0) - (turns[0].prompt or 0)
-        if appended > 0:
-            found.append(min(1.0, ((turn.cached or 0) - (turns[1].cached or 0)) / appended))
+    for (_, before), (turn, _) in pairwise(turns[1:]):
+        if before > 0:
+            found.append(min(1.0, ((turn.cached or 0) - (turns[1][0].cached or 0)) / before))
     return found
 
 

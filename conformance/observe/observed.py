@@ -16,11 +16,13 @@ from conformance.observe.compaction import Compaction, play_until_compaction
 from conformance.observe.counting import Counted, count_and_send
 from conformance.observe.forms import all_forms, identical_requests
 from conformance.observe.lab import WireConversation, WireLab
-from conformance.observe.novel import novel_prompts
+from conformance.observe.novel import longer_prompts, novel_prompts
 from conformance.observe.observations import Arms, DialectPair, Streams, ToolArms
 from conformance.observe.own_texts import OwnTexts
 from conformance.observe.plan import Plan
+from conformance.observe.restarted import AcrossRestart, Restart, send_again, send_many_tools
 from conformance.observe.scripted import ScriptedUpstream
+from conformance.observe.tool_arms import send_tool_arms
 from conformance.observe.translation_probes import TranslationProbes
 from conformance.observe.trouble import Trouble
 from conformance.observe.under_load import LoadOf, no_load
@@ -50,6 +52,7 @@ class Observed:
         patience_s: float = 1.0,
         engine: Callable[[], VllmVersion | None] = lambda: None,
         load: LoadOf = no_load,
+        restart: Restart | None = None,
     ) -> None:
         self.entry = entry
         self.lab = lab
@@ -64,6 +67,7 @@ class Observed:
         self._patience_s = patience_s
         self._engine = engine
         self.load_run = load  # one run of the load generator through this entry, made when it is first asked for
+        self._restart = restart
         self._rng = rng
         self._dialects = dialects
         self._arms: Arms | None = None
@@ -140,7 +144,7 @@ class Observed:
     def arms(self) -> Arms:
         if self._arms is None:
             if self.sees_upstream:  # the small fixed sets first: long turns must not use up their budget
-                _ = self.identical, self.streams
+                _ = self.identical, self.streams, self.many_tools if self._restart else ()
             self._arms = self.new_arms()
         return self._arms
 
@@ -294,21 +298,8 @@ class Observed:
 
     @cached_property
     def challenge(self) -> tuple[Sent, ...]:
-        """Exact repeats of prompts whose tools, or system text, are longer by more than the largest count seen.
-
-        Whatever section a true count ends in, one of these moves it; and both prompts are longer than twice that
-        count, so that even if it were one granule, a warm repeat would show two.
-        """
-        largest = max(self.cached_counts, default=0)
-        base = self.qualification.probes[0].first.prompt or 0
-        extra = round(max(1.4 * largest, 2.4 * largest - base) / self.lab.tokens_per_byte)
-        found = []
-        for longer in (Extra(tools=extra), Extra(system=extra)):
-            conversation = self.lab.conversation(extra=longer, scale=self.qualification.scale)
-            for _ in range(self.qualification.warm_send - 1):
-                conversation.send()
-            found.append(conversation.send())
-        return tuple(found)
+        """Exact repeats of prompts whose tools, or system text, are longer by more than the largest count seen."""
+        return longer_prompts(self.lab, self.qualification, largest=max(self.cached_counts, default=0))
 
     @cached_property
     def novel(self) -> tuple[Sent, ...]:
@@ -327,23 +318,30 @@ class Observed:
         return self._new_tool_arms()
 
     def _new_tool_arms(self) -> ToolArms:
-        with_tools: list[tuple[Sent, Sent]] = []
-        without: list[tuple[Sent, Sent]] = []
-        for _ in range(self.thresholds.hot_pair.pairs):
-            order = [(True, with_tools), (False, without)]
-            self._rng.shuffle(order)
-            for tools, found in order:
-                conversation = self.lab.conversation(scale=self.qualification.scale, tools=tools)
-                first = conversation.send()
-                for _ in range(self.qualification.warm_send - 2):
-                    conversation.send()
-                found.append((first, conversation.send()))
-        return ToolArms(tuple(with_tools), tuple(without))
+        q, pairs = self.qualification, self.thresholds.hot_pair.pairs
+        return send_tool_arms(self.lab, pairs=pairs, scale=q.scale, warm_send=q.warm_send, rng=self._rng)
 
     @cached_property
     def identical(self) -> tuple[Exchange, ...]:
         """Byte-identical short requests, sent raw one after the other."""
         return identical_requests(self.lab)
+
+    @cached_property
+    def many_tools(self) -> tuple[Exchange, ...]:
+        """One short request with many tools, byte for byte the same; sent where the target will be restarted."""
+        return send_many_tools(self.lab)
+
+    def prepare_restart(self, rules: frozenset[str]) -> None:
+        """Send what these rules compare across a restart, unless that is done."""
+        _ = self.identical, self.many_tools, self.arms if "PFX-09" in rules else ()
+
+    @cached_property
+    def across_restart(self) -> AcrossRestart | None:
+        """What was sent before, sent again after a restart: the last thing of a run. None where there is none."""
+        if self._restart is None:
+            return None
+        seen, turns = self._restart(), self._arms.plain.new_turns if self._arms is not None else []
+        return send_again(self.lab, seen, self.identical, self.many_tools, turns)
 
     @cached_property
     def streams(self) -> Streams:
@@ -358,7 +356,9 @@ class Observed:
     @cached_property
     def translation(self) -> TranslationProbes:
         """Special conversations that show how the gateway translates."""
-        return TranslationProbes(self.entry, self.lab, self._native_lab)
+        return TranslationProbes(
+            self.entry, self.lab, self._native_lab, lambda: self.qualification.floor + 3 * self.granule
+        )
 
     @property
     def other(self) -> Observed | None:

@@ -23,6 +23,9 @@ COMPACTION_REQUESTS = 10
 OTHER_REQUESTS = 10
 """One request in all its forms, the same text on both entries, and what is counted before it is sent."""
 
+RESTART_REQUESTS, RESTART_TOKENS = 6, 1_100
+"""Requests that are compared across a restart, the question whether the target is back among them; tokens of each."""
+
 SCRIPTED = {
     Budget.QUICK: {Entry.MESSAGES: 68, Entry.CHAT: 42},
     Budget.STANDARD: {Entry.MESSAGES: 92, Entry.CHAT: 46},
@@ -59,6 +62,7 @@ class Plan:
     scripted: Mapping[Entry, int] = field(default_factory=dict)  # requests answered by script
     engine: bool = True  # False: nothing but scripts answers, and nothing else is sent
     translation: bool = False  # the probes of rules that only upstream bytes decide
+    restart: bool = False  # the target is restarted, and some requests are sent before and after it
 
     def tokens(self, entry: Entry, growth: int = 300) -> int:
         """Prompt tokens this plan sends to `entry` if granules are small; failures confirm at extra cost."""
@@ -90,6 +94,7 @@ class Plan:
             *((_Part(IDENTICAL_REQUESTS, IDENTICAL_REQUESTS * (base / 2), base / 2),) if self.translation else ()),
             _Part(OTHER_REQUESTS, OTHER_REQUESTS * (base + 150), 2 * (base + 150)),
             *((_Part(*PROBES[entry], PROBES[entry][1] * PROBES_NEW),) if self.translation else ()),
+            *((_Part(RESTART_REQUESTS, RESTART_REQUESTS * RESTART_TOKENS, RESTART_TOKENS),) if self.restart else ()),
         )
 
     def _arm(self, base: float, pairs: int, growth: int, controls: bool) -> _Part:
@@ -114,8 +119,10 @@ class _Part:
     held: float
 
 
-def plan_for(budget: Budget, *, sees_upstream: bool, shape: str = "scaled", engine: bool = True) -> Plan:
-    """The plan of a run; `engine` is False where only scripts answer.
+def plan_for(
+    budget: Budget, *, sees_upstream: bool, shape: str = "scaled", engine: bool = True, restart: bool = False
+) -> Plan:
+    """The plan of a run; `engine` is False where only scripts answer, `restart` True where the target is restarted.
 
     With a recorder the prefix rules read upstream bytes and need no control arms.
     """
@@ -134,6 +141,7 @@ def plan_for(budget: Budget, *, sees_upstream: bool, shape: str = "scaled", engi
             scripted=SCRIPTED[budget] if sees_upstream else {},
             engine=engine,
             translation=sees_upstream,
+            restart=restart,
         )
     standard = budget is Budget.STANDARD
     return Plan(
@@ -149,4 +157,5 @@ def plan_for(budget: Budget, *, sees_upstream: bool, shape: str = "scaled", engi
         scripted=SCRIPTED[budget] if sees_upstream else {},
         engine=engine,
         translation=sees_upstream,
+        restart=restart,
     )

@@ -12,6 +12,7 @@ from conformance.observe import probe_bodies as bodies
 from conformance.observe.lab import WireLab
 from conformance.observe.probe_texts import SESSION_ID, Json, attribution
 from conformance.observe.records import own_record
+from conformance.sessions import filler
 from conformance.verdicts import Entry
 from conformance.wire.exchange import Exchange, UpstreamRecord
 from conformance.wire.jsontext import dumps
@@ -46,11 +47,17 @@ class AttributionForm:
 
 
 class TranslationProbes:
-    """The probes of one entry. They need a recorder between gateway and engine."""
+    """The probes of one entry. They need a recorder between gateway and engine.
 
-    def __init__(self, entry: Entry, lab: WireLab, native_lab: Callable[[], WireLab | None]) -> None:
+    `counted_tokens`: what a prompt must be longer by for its repeat to be seen in cached counts.
+    """
+
+    def __init__(
+        self, entry: Entry, lab: WireLab, native_lab: Callable[[], WireLab | None], counted_tokens: Callable[[], int]
+    ) -> None:
         self.entry = entry
         self._lab = lab
+        self._counted_tokens = counted_tokens
         self._native_lab = native_lab
         self._salt = lab.salts.fresh()
         self.sent: list[Translated] = []
@@ -204,5 +211,7 @@ class TranslationProbes:
         """One prompt under the salts a, a, b (chat only): a tenant's own, and another's."""
         salt = self._lab.salts.fresh()
         body = bodies.controls(self.entry, salt, "left out")
+        words = filler(f"tenants/{salt}", round(self._counted_tokens() / self._lab.tokens_per_byte))
+        body["messages"][-1]["content"] += f"\n{words}"
         salted = [(name, {**body, "cache_salt": f"{name}-{salt}"}) for name in ("a", "a", "b")]
         return tuple((name, self._send(f"under the salt {name}", own)) for name, own in salted)

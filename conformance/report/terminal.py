@@ -53,6 +53,9 @@ def header(report: RunReport, *, width: int, colour: bool) -> str:
     if report.prompt_tokens_cap:
         planned += f", {report.prompt_tokens_cap:,} at most"
     page.line(f"judging {report.target}, model {report.model or 'of its choice'}, on {entries}; {planned}")
+    for fact in report.facts:
+        if fact.name == "restart":
+            page.line(f"restart: {fact.value}")
     return page.text()
 
 

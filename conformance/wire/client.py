@@ -150,6 +150,7 @@ class Wire:
             upstream=self._recorder.since(sending.mark) if self._recorder else (),
             body=content,
             odd=odd,
+            sent_headers=dict(headers or {}),
             sent_at=sending.sent_at,
         )
         self._account(exchange, reply)

@@ -85,6 +85,7 @@ class Exchange:
     upstream: tuple[UpstreamRecord, ...] = ()
     body: bytes | None = None
     odd: bool = False  # a gateway may refuse such a request: that is no failure of its traffic
+    sent_headers: Mapping[str, str] = field(default_factory=dict)  # the caller's own
     sent_at: float = 0.0  # seconds since the epoch, by this machine's clock
 
     @property

@@ -64,8 +64,18 @@ class VllmChild:
         Raises `VllmError` if the worker is gone. A geometry vLLM refuses is `{"unsupported": why}`, an exception of its
         own `{"error": what}`.
         """
+        return self._ask({**script.message(detail=detail), "quiet": quiet})
+
+    def serve(self, script: Script, served: Sequence[tuple[int, Sequence[int]]]) -> dict[str, Any]:
+        """What each prompt of `served` (length, ids of its full blocks) finds on an engine like the script's.
+
+        `found` has (from L1, from L2) a prompt, in tokens; otherwise as `play`.
+        """
+        return self._ask({**script.message(), "quiet": True, "served": served})
+
+    def _ask(self, message: dict[str, Any]) -> dict[str, Any]:
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({**script.message(detail=detail), "quiet": quiet}) + "\n")
+        self._process.stdin.write(json.dumps(message) + "\n")
         self._process.stdin.flush()
         return self._read()
 

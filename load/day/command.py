@@ -19,7 +19,7 @@ from conformance.sessions.compaction import ContextMeter
 from load.day.acts import day
 from load.day.arm import ROWS, Arm
 from load.day.inputs import Inputs, part_of, read_inputs
-from load.day.model import simulate
+from load.day.model import simulate, write_traffic
 from load.day.play import play
 from load.day.tables import (
     arm_text,
@@ -50,6 +50,7 @@ class DayOptions:
     part: float = 1.0
     report: str | None = None
     capture: bool = False
+    vllm_scheduler: bool = False
     tokenizer: str = "deepseek"
 
 
@@ -74,6 +75,8 @@ def run_day(options: DayOptions) -> LoadExit:
         model = simulate(arm.inputs, strip=arm.strip)
         sys.stdout.write("\n" + arm_text(arm, model) + "\n")
         told["arms"][name] = summary(arm)
+        if options.vllm_scheduler:
+            sys.stdout.write(f"\nthe same traffic, without HTTP: {vllm_scheduler(arm)}\n")
         if folder is not None:
             log = write_usage(arm, folder / f"usage-{name.replace('+', '-')}.jsonl")
             sys.stdout.write(f"\nforensics on {log.name}: {forensics(log)}\n")
@@ -217,6 +220,19 @@ def forensics(log: Path) -> str:
     (log.parent / f"{log.stem}.txt").write_text(text, encoding="utf-8")
     word = {0: "no fault found", 1: "a fault found"}.get(done.returncode, "could not be read")
     return f"{word} (see {log.stem}.txt)"
+
+
+def vllm_scheduler(arm: Arm) -> str:
+    """The time vLLM's own scheduler takes for the arm's traffic, as the cache model shapes it, beside the engine's."""
+    with tempfile.TemporaryDirectory(prefix="prefixproof-day-") as folder:
+        path = Path(folder) / "day.jsonl"
+        write_traffic(arm.inputs, path, strip=arm.strip)
+        sizes = ("--pool-tokens", str(arm.inputs.pool_tokens), "--l2-tokens", str(arm.inputs.l2_tokens))
+        done = subprocess.run(  # noqa: S603 - our own module
+            [sys.executable, "-m", "engine.differential", "--traffic", str(path), *sizes],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    return (done.stdout or done.stderr).strip()
 
 
 def _on(switch: bool) -> str:

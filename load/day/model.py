@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
+
+import orjson
 
 from load.day.acts import Act, day, neighbour_bytes
 from load.day.inputs import Inputs
@@ -72,11 +75,14 @@ class _Day:
     tokens: dict[str, int] = field(default_factory=dict)
     epoch: int = 0
     serial: int = 0
+    served: list[tuple[int, list[Hashable]]] | None = None
 
     def serve(self, who: str, prompt: int, keys: list[Hashable]) -> None:
         private = -(-(prompt + OUTPUT - 1) // self.inputs.block_size) - len(keys)
         served = self.cache.serve(keys, prompt, private=private)
         self.found.rows[who].append((prompt, served.cached))
+        if self.served is not None:
+            self.served.append((prompt, keys))
 
     def conversation(self, who: str, own: tuple[Hashable, ...], shared: int, extra: int = 0) -> None:
         """The present prompt: the template floor, `shared` tokens that all of the client's prompts have, its own."""
@@ -135,6 +141,19 @@ def simulate(inputs: Inputs, *, strip: bool, acts: Sequence[Act] | None = None) 
     for act in acts if acts is not None else day(inputs):
         served.act(act)
     return served.found
+
+
+def write_traffic(inputs: Inputs, path: Path, *, strip: bool) -> None:
+    """The day as the model shapes it, as a trace: a line of JSON a request, `{at, session, prompt, block, ids}`."""
+    served = _Day(inputs, strip, Cache(inputs.block_size), served=[])
+    for act in day(inputs):
+        served.act(act)
+    numbers: dict[Hashable, int] = {}
+    with path.open("wb") as file:
+        for at, (prompt, keys) in enumerate(served.served or ()):
+            ids = [numbers.setdefault(key, len(numbers) + 1) for key in keys]
+            row = {"at": at, "session": 0, "prompt": prompt, "block": inputs.block_size, "ids": ids}
+            file.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
 
 
 def _first(who: str, n_bytes: int) -> int:

@@ -7,6 +7,7 @@ from ..seams import Mutations
 from . import prompts, streams, usage
 from .answers import ANSWERS
 from .base import Fault
+from .starts import STARTS
 from .translation import TRANSLATION
 
 __all__ = ["FAULTS", "Fault", "mutations_of"]
@@ -196,7 +197,7 @@ _ALL = (
     ),
 )
 
-FAULTS: dict[str, Fault] = {fault.name: fault for fault in (*_ALL, *ANSWERS, *TRANSLATION)}
+FAULTS: dict[str, Fault] = {fault.name: fault for fault in (*_ALL, *ANSWERS, *TRANSLATION, *STARTS)}
 
 
 def mutations_of(name: str | None) -> type[Mutations]:

@@ -11,7 +11,8 @@ class Fault:
 
     ``breaks`` are the ids of the rules it breaks where every vantage point is given; behind a template that renders
     tools before the system text it also breaks ``breaks_if_tools_first``, in sessions with parallel calls also
-    ``breaks_if_parallel``. ``field_example`` says where the kind was met. ``mutations`` is made anew for every request.
+    ``breaks_if_parallel``, and where the gateway is restarted in between also ``breaks_across_restart``.
+    ``field_example`` says where the kind was met. ``mutations`` is made anew for every request.
     """
 
     name: str
@@ -21,3 +22,4 @@ class Fault:
     mutations: type[Mutations]
     breaks_if_tools_first: frozenset[str] = frozenset()
     breaks_if_parallel: frozenset[str] = frozenset()
+    breaks_across_restart: frozenset[str] = frozenset()

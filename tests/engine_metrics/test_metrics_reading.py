@@ -110,6 +110,16 @@ def test_replicas_are_summed_and_kept_apart() -> None:
     assert read(both).counters.l1_hits == 7
 
 
+def test_the_pool_of_a_hybrid_model_is_what_its_groups_leave() -> None:
+    def info(**labels: str) -> str:
+        return series("vllm:cache_config_info", 1, "gauge", block_size="32", num_gpu_blocks="4000", **labels)
+
+    said, unsaid = (read(parse(text(info(**more)))) for more in ({"kv_cache_size_tokens": "100824"}, {}))
+    assert (said.pool_tokens, unsaid.pool_tokens) == (100_824, 128_000)
+    assert total([said, said]).pool_tokens == 201_648
+    assert total([said, unsaid]).pool_tokens == 256_000, "an upper bound where one of them does not say"
+
+
 def test_what_one_server_does_not_know_is_unknown_of_all() -> None:
     knows = read(parse(text(series("vllm:prefix_cache_hits_total", 3), series("vllm:prompt_tokens_total", 9))))
     does_not = read(parse(text(series("vllm:prompt_tokens_total", 1))))

@@ -69,12 +69,12 @@ def test_only_the_last_block_stays_open() -> None:
 def test_every_rule_of_the_suite_has_a_fault_and_its_own_column() -> None:
     columns: dict[str, set[str]] = {rule: set() for rule in RULES}
     for fault in FAULTS.values():
-        assert fault.breaks
+        assert fault.breaks | fault.breaks_across_restart
         assert fault.summary
         assert fault.field_example
-        for rule in fault.breaks | fault.breaks_if_tools_first:
+        for rule in fault.breaks | fault.breaks_if_tools_first | fault.breaks_across_restart:
             columns[rule].add(fault.name)
-        assert not fault.breaks & fault.breaks_if_tools_first
+        assert not fault.breaks & (fault.breaks_if_tools_first | fault.breaks_across_restart)
     assert all(columns.values())
     assert len({frozenset(column) for column in columns.values()}) == len(columns)
     assert all(name == fault.name for name, fault in FAULTS.items())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import orjson
 import pytest
@@ -12,10 +13,11 @@ from conformance.sessions.compaction import ContextMeter
 from load.day.acts import Act, day
 from load.day.arm import Arm
 from load.day.inputs import Inputs, part_of, read_inputs
-from load.day.model import simulate
+from load.day.model import simulate, write_traffic
 from load.day.tables import arm_text, distribution_off, distribution_on, warm_turns
 from load.day.talks import CLAUDE, DayTalks
 from load.errors import LoadProblem
+from load.lru import Cache
 from load.samples import Sample
 
 
@@ -38,6 +40,19 @@ def test_the_committed_fit_is_the_reports_day_on_the_cache_model() -> None:
     assert abs(values[256] - 40) <= 5
     assert 100 * off.rate("claude") == pytest.approx(14.29, abs=0.5)
     assert 100 * off.rate("reasonix") == pytest.approx(83.67, abs=1.5)
+
+
+@pytest.mark.parametrize("strip", [False, True])
+def test_the_day_as_a_trace_holds_the_models_prompts_block_by_block(strip: bool, tmp_path: Path) -> None:
+    inputs = small()
+    write_traffic(inputs, tmp_path / "day.jsonl", strip=strip)
+    rows = [orjson.loads(line) for line in (tmp_path / "day.jsonl").read_bytes().splitlines()]
+    cache = Cache(inputs.block_size, inputs.pool_tokens // inputs.block_size)
+    cached = sum(cache.serve(row["ids"], row["prompt"], private=1).cached for row in rows)
+    model = simulate(inputs, strip=strip)
+    assert sum(row["prompt"] for row in rows) == sum(map(model.prompt, model.rows))
+    assert all(len(row["ids"]) == row["prompt"] // inputs.block_size for row in rows)
+    assert cached == sum(hit for row in model.rows.values() for _, hit in row)
 
 
 def small() -> Inputs:

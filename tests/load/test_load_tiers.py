@@ -34,6 +34,12 @@ def test_series_are_summed_over_engines_and_never_over_two_names_of_one_thing() 
     assert tiers.has_l2
 
 
+@pytest.mark.parametrize(("said", "pool"), [("100824", 100_824), ("128000", 127_968), ("None", 127_968)])
+def test_the_pool_of_a_hybrid_model_is_what_its_groups_leave(said: str, pool: int) -> None:
+    labels = f'block_size="32",kv_cache_size_tokens="{said}",num_gpu_blocks="4000"'
+    assert read_tiers(f"vllm:cache_config_info{{{labels}}} 1.0").pool_tokens == pool
+
+
 def test_the_older_transfer_series_serve_where_the_flat_ones_are_missing() -> None:
     name = "vllm:kv_offload_total_bytes_total"
     text = f'{name}{{transfer_type="CPU_to_GPU"}} 3\n{name}{{transfer_type="GPU_to_CPU"}} 9\n'

@@ -175,6 +175,26 @@ def test_predictions_tell_what_l1_alone_would_have_given() -> None:
     assert template_floor(record.samples.ordered[:3], 64) == 0
 
 
+def test_nothing_is_predicted_of_turns_that_rewrite_their_history() -> None:
+    """Two sessions grow; aider's second turn begins like its first for a while only, and its repeat is one."""
+    turns = [
+        sample(at=float(at), phase=phase, session=session, kind=kind, client=client, prompt=prompt, cached=cached)
+        for at, (phase, session, kind, client, prompt, cached) in enumerate(
+            [
+                ("fill", 0, "turn", "aider-0.86.2", 6_400, 0),
+                ("fill", 1, "turn", "pi-0.73.1", 6_400, 0),
+                ("grow", 0, "turn", "aider-0.86.2", 7_040, 2_560),
+                ("grow", 1, "turn", "pi-0.73.1", 7_040, 6_400),
+                ("back", 0, "again", "aider-0.86.2", 7_040, 6_976),
+            ]
+        )
+    ]
+    rows = {p.phase: p for p in predictions(turns, block_size=64, pool_tokens=100_000, l2_tokens=None)}
+    assert (rows["fill"].n, rows["grow"].n, rows["back"].n) == (2, 1, 1)
+    assert rows["grow"].measured == rows["grow"].endless == pytest.approx(6_400 / 7_040)
+    assert rows["back"].measured == rows["back"].l1 == pytest.approx(6_976 / 7_040)
+
+
 def test_repeats_tell_routing_from_a_warm_replica() -> None:
     def repeats(pattern: str) -> list[object]:
         flags = [0, *(int(c) for c in pattern)]

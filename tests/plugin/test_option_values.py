@@ -32,6 +32,7 @@ def test_everything_typed_arrives() -> None:
             "write-baseline": "known.toml",
             "allow-unjudged": "usage",
             "allow-disruptive": True,
+            "restart-command": "sh -c 'docker restart \"gw 1\"'",
             "seed": "7",
             "client": "claude-code-2.1.332, pi-0.73.1",
             "shape": "full",
@@ -52,6 +53,7 @@ def test_everything_typed_arrives() -> None:
         write_baseline=Path("known.toml"),
         allow_unjudged=("usage",),
         allow_disruptive=True,
+        restart_command=("sh", "-c", 'docker restart "gw 1"'),
         seed=7,
         clients=("claude-code-2.1.332", "pi-0.73.1"),
         shape="full",
@@ -77,6 +79,15 @@ def test_the_environments_key_is_used_with_a_target_and_shown_nowhere() -> None:
     assert "secret" not in repr(options)
 
 
+def test_a_restart_command_is_shown_nowhere_for_its_arguments_may_be_secrets() -> None:
+    typed: dict[str, str | bool | None] = {"target": "http://gw"}
+    typed |= {"restart-command": "sh -c 'k=sk-secret'", "allow-disruptive": True}
+    assert "secret" not in repr(read_options(typed))
+    with pytest.raises(UsageProblem) as refused:
+        read_options({**typed, "restart-command": "no-such-program sk-secret"})
+    assert "secret" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -93,6 +104,19 @@ def test_the_environments_key_is_used_with_a_target_and_shown_nowhere() -> None:
         ({"engine": "http://vllm:8000"}, "--engine needs --target"),
         ({"api-key": "k"}, "--api-key needs --target"),
         ({"allow-disruptive": True}, "--allow-disruptive needs --target"),
+        ({"restart-command": "true", "allow-disruptive": True}, "--allow-disruptive needs --target"),
+        (
+            {"target": "http://gw", "restart-command": "true"},
+            "--restart-command restarts the gateway for everybody: if it may, add --allow-disruptive",
+        ),
+        (
+            {"target": "http://gw", "restart-command": "sh -c 'x", "allow-disruptive": True},
+            "--restart-command cannot be read as a command line (No closing quotation)",
+        ),
+        (
+            {"target": "http://gw", "restart-command": "no-such-program --key sk-1", "allow-disruptive": True},
+            "--restart-command: there is no program no-such-program here",
+        ),
         ({"fault": "nope"}, "--fault nope: no such fault; known are keep-billing-header, "),
         ({"entry": "responses"}, "--entry responses: choose from messages, chat"),
         ({"entry": ","}, "--entry names no entry"),

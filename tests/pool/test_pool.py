@@ -41,6 +41,9 @@ def test_the_pool_of_the_embedded_engine_is_read(suffix: str) -> None:
         ('vllm:cache_config_info{num_gpu_blocks="100",block_size="16",engine="0"} 1.0', 1600),
         ('vllm:cache_config_info{block_size="16",num_gpu_blocks="100"} 1\n'
          'vllm:cache_config_info{block_size="16",num_gpu_blocks="50"} 1', 800),
+        # K-EXAONE with an MTP layer on vLLM 0.32: five groups share the blocks.
+        ('vllm:cache_config_info{block_size="32",kv_cache_size_tokens="100824",num_gpu_blocks="4000"} 1.0', 100_824),
+        ('vllm:cache_config_info{block_size="32",kv_cache_size_tokens="None",num_gpu_blocks="4000"} 1.0', 128_000),
         ('vllm:cache_config_info{block_size="16",num_gpu_blocks="None"} 1.0', None),
         ("# nothing", None),
     ],

@@ -40,16 +40,27 @@ Judge = Callable[..., dict[tuple[str, Entry], Verdict]]
 def judged(monkeypatch: pytest.MonkeyPatch) -> Judge:
     """Every verdict on the embedded pair with a gateway of one's own."""
 
-    def judge(mutations: type[Mutations], **options: object) -> dict[tuple[str, Entry], Verdict]:
+    def judge(mutations: type[Mutations], seed: int = 0, **options: object) -> dict[tuple[str, Entry], Verdict]:
         own = replace(FAULTS["drop-cached"], name="own", mutations=mutations)
         monkeypatch.setitem(FAULTS, "own", own)
-        return by_rule(run_cell("own", 0, neutralised=None, **options))
+        return by_rule(run_cell("own", seed, neutralised=None, **options))
 
     return judge
 
 
 def by_rule(cell: Cell) -> dict[tuple[str, Entry], Verdict]:
     return {(v.rule, v.entry): v for v in cell.verdicts}
+
+
+@pytest.mark.parametrize("mutations", [TwiceOnMessages, TwiceAndBlockKept])
+@pytest.mark.parametrize("seed", [1, 6])
+def test_an_entry_that_counts_twice_is_as_warm_as_its_cached_counts_say(
+    judged: Judge, mutations: type[Mutations], seed: int
+) -> None:
+    """PFX-19 compares shares of what was appended; a total that doubles halves them, and says nothing of warmth."""
+    seen = judged(mutations, seed=seed)
+    cold = mutations is TwiceAndBlockKept
+    assert seen["PFX-19", Entry.MESSAGES].status is (Status.FAIL if cold else Status.PASS)
 
 
 @pytest.mark.parametrize("recorder", [True, False])

@@ -6,7 +6,7 @@ import pytest
 
 from conformance.matrix import run_cell, shape_of
 from conformance.observe.variety import Variety, variety_of
-from conformance.verdicts import Status
+from conformance.verdicts import Entry, Status
 
 SEEDS = range(20)
 
@@ -44,3 +44,10 @@ def test_a_seeds_form_reaches_the_wire() -> None:
 def test_nothing_fails_on_a_varied_pair() -> None:
     cell = run_cell(None, 4)
     assert [v for v in cell.verdicts if v.status in (Status.FAIL, Status.WARN, Status.INCONCLUSIVE)] == []
+
+
+@pytest.mark.parametrize("seed", [0, 11])
+def test_another_tenants_hits_show_at_any_granularity(seed: int) -> None:
+    """Seed 11 counts in blocks of 128 tokens, where a prompt of 254 has one block to hit, as much as may be chance."""
+    cell = run_cell("drop-cache-salt", seed, rules=("ISO-01",))
+    assert [v.status for v in cell.verdicts if v.rule == "ISO-01" and v.entry is Entry.CHAT] == [Status.FAIL]
