@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from load.clocks import Pair, clock_period
 from load.samples import Sample
 
 
@@ -14,7 +15,7 @@ class Affinity:
     """Repeats of a `repeats` run. A drop is a repeat that missed right after the same request had hit.
 
     `by_send` is the share of sessions that hit at their 2nd, 3rd, ... send; `slowest` the longest time in seconds from
-    a hit to the drop that followed it.
+    a hit to the drop that followed it. `by_clock` is the period of a clock that explains the drops as well, in seconds.
     """
 
     sessions: int
@@ -24,6 +25,7 @@ class Affinity:
     drops: int
     by_send: tuple[float, ...]
     slowest: float
+    by_clock: float | None = None
 
     @property
     def hit_rate(self) -> float:
@@ -53,6 +55,7 @@ def affinity(samples: Sequence[Sample]) -> Affinity | None:
     hits = chances = drops = 0
     slowest = 0.0
     places: list[list[bool]] = []
+    pairs: list[Pair] = []
     for sent in runs:
         flags = [(s.cached or 0) >= 0.5 * (s.prompt or 1) for s in sent[1:]]
         hits += sum(flags)
@@ -60,11 +63,14 @@ def affinity(samples: Sequence[Sample]) -> Affinity | None:
             if len(places) <= place:
                 places.append([])
             places[place].append(flag)
-            if place and flags[place - 1]:
+            after_hit = place > 0 and flags[place - 1]
+            if flag or after_hit:
+                pairs.append(Pair(sent[place].at, sent[place + 1].at, flag))
+            if after_hit:
                 chances += 1
                 if not flag:
                     drops += 1
                     slowest = max(slowest, sent[place + 1].at - sent[place].at)
     repeats = sum(len(sent) - 1 for sent in runs)
     by_send = tuple(sum(flags) / len(flags) for flags in places)
-    return Affinity(len(runs), repeats, hits, chances, drops, by_send, slowest)
+    return Affinity(len(runs), repeats, hits, chances, drops, by_send, slowest, clock_period(pairs))

@@ -17,7 +17,7 @@ LONGEST_LINE = 4 * 1024 * 1024
 
 @dataclass
 class StreamReading:
-    """Fed line by line with the time each arrived; bad data is an error with a reason, never an exception."""
+    """Fed with whole lines and the time they arrived; bad data is an error with a reason, never an exception."""
 
     entry: str
     times: list[float] = field(default_factory=list)
@@ -32,18 +32,20 @@ class StreamReading:
     _gap_max: float = 0.0
     _last: float = 0.0
 
-    def line(self, raw: bytes, now: float) -> None:
-        """One line of the body, with or without its end."""
-        if not raw.startswith(b"data:"):
-            return
-        data = raw[5:].strip()
-        if data == b"[DONE]":
-            self.ended = True
-            return
+    def lines(self, text: bytes, now: float) -> None:
+        """Lines of the body that arrived at once."""
+        for raw in text.split(b"\n"):
+            if raw[:5] == b"data:":
+                self._data(raw[5:], now)
+
+    def _data(self, data: bytes, now: float) -> None:
         try:
             event = orjson.loads(data)
         except orjson.JSONDecodeError:
-            self._fail("an event's data is not JSON")
+            if data.strip() == b"[DONE]":
+                self.ended = True
+            else:
+                self._fail("an event's data is not JSON")
             return
         if not isinstance(event, dict):
             self._fail("an event's data is no JSON object")
@@ -96,7 +98,8 @@ class StreamReading:
             gap = now - self._last
             self._gaps += 1
             self._gap_sum += gap
-            self._gap_max = max(self._gap_max, gap)
+            if gap > self._gap_max:
+                self._gap_max = gap
         self._last = now
 
     def _message_event(self, event: dict[str, Any], now: float) -> None:

@@ -33,6 +33,9 @@ TICK_S: Final = 1.0
 GRACE_S: Final = 5.0
 """How long answers under way may take once the run is to end."""
 
+WORKER_PATIENCE_S: Final = 15
+"""Seconds without a sign of life after which a worker is lost; Locust's own 3 are soon over on a busy machine."""
+
 _BEGIN, _OPEN, _STOP, _SAMPLES, _DONE = "pp-begin", "pp-open", "pp-stop", "pp-samples", "pp-done"
 _LETTERS: Final = "abcdefghjkmnpqrstuvwxyz23456789"
 

@@ -10,18 +10,21 @@ import sys
 from typing import Any
 
 import gevent
-from locust import FastHttpUser, constant, events, task
+from locust import FastHttpUser, constant, events, runners, task
 from locust.argument_parser import LocustArgumentParser
 from locust.env import Environment
 from locust.runners import WorkerRunner
 
 from load.conclusion import conclude
-from load.coordinator import Leader, Worker
+from load.coordinator import WORKER_PATIENCE_S, Leader, Worker
 from load.errors import LoadProblem
 from load.options import KEY_VARIABLE, add_options, from_namespace
+from load.processes import keep_freed_memory
 from load.sending import Sender
 from load.shapes import SHAPES
 from load.web_tab import add_tab
+
+runners.HEARTBEAT_LIVENESS = WORKER_PATIENCE_S
 
 
 class State:
@@ -64,6 +67,7 @@ def _options(parser: LocustArgumentParser) -> None:
 
 @events.init.add_listener
 def _init(environment: Environment, **_: Any) -> None:
+    keep_freed_memory()
     runner = environment.runner
     if isinstance(runner, WorkerRunner):
         State.worker = Worker(environment)

@@ -12,7 +12,7 @@ from load.lru import Cache
 from load.options import LoadOptions
 from load.plan import Phase, Plan, SessionSpec, Step, Track
 from load.record import Record
-from load.talk import CHAT, Outgoing, with_stream
+from load.talk import CHAT, Outgoing, stream_members, with_members
 from load.trace_text import block_text, own_text
 from load.traces import Trace, TraceRequest, read_trace
 
@@ -57,7 +57,7 @@ class TraceTalk:
             "messages": [{"role": "user", "content": text_of(request, self.run, step.count)}],
             "max_tokens": self.answer_tokens,
         }
-        encoded = with_stream(orjson.dumps(body), CHAT)
+        encoded = with_members(orjson.dumps(body), stream_members(CHAT))
         yield Outgoing(step.count, "main", "trace", CHAT, encoded, {}, 0, True, client=self.trace.kind)
 
 

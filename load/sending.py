@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Final
 
 import gevent
 import orjson
 from geventhttpclient.response import HTTPConnectionClosed
+from geventhttpclient.url import URL
 from locust.contrib.fasthttp import FastHttpSession
 
 from conformance.errors import PrefixproofError
@@ -39,9 +39,16 @@ class Sender:
 
     def __init__(self, host: str, client: FastHttpSession, *, api_key: str | None, run: str, timeout_s: float) -> None:
         self._host = host.rstrip("/")
-        self._agent: Any = client.client
+        # Locust's client, below the layer that keeps cookies, follows redirects and turns a refusal into an exception:
+        # a coding client does none of it, and the sessions of one user are different people's.
+        self._clients: Any = client.client.clientpool
+        self._base = URL(self._host)
+        self._prefix = getattr(self._base, "quoted_uri", self._base.request_uri).rstrip("/")
         self._key = api_key
         self._run = run
+        self._constant = {"content-type": "application/json", "accept-encoding": "identity", RUN_HEADER: run}
+        if api_key:
+            self._constant |= {"authorization": f"Bearer {api_key}", "x-api-key": api_key}
         self._timeout_s = timeout_s
         self._wire: Wire | None = None
         self._used = time.monotonic()
@@ -95,17 +102,14 @@ class Sender:
     def _headers(self, outgoing: Outgoing) -> dict[str, str]:
         own = {name.lower(): value for name, value in outgoing.headers.items()}
         own["user-agent"] = f"{own['user-agent']} {USER_AGENT}" if "user-agent" in own else USER_AGENT
-        own |= {"content-type": "application/json", "accept-encoding": "identity", RUN_HEADER: self._run}
-        if self._key:
-            own |= {"authorization": f"Bearer {self._key}", "x-api-key": self._key}
+        own |= self._constant
         return own
 
     def _by_fast_client(self, outgoing: Outgoing, sample: Sample, began: float) -> None:
-        response = self._open(outgoing)
-        stream = response.stream
+        stream = self._open(outgoing)
         try:
-            sample.status = response.status_code
-            streamed = "text/event-stream" in (response.headers.get("content-type") or "")
+            sample.status = stream.status_code
+            streamed = "text/event-stream" in (stream.get("content-type") or "")
             if sample.status != 200:
                 sample.error = f"status {sample.status}: {_kind_of(_whole(stream))}"
             elif outgoing.stream and not streamed:
@@ -129,18 +133,15 @@ class Sender:
         """
         idle = time.monotonic() - self._used
         if idle > KEPT_ALIVE_S:
-            self._agent.clientpool.close()
-        send = partial(
-            self._agent.urlopen, self._host + outgoing.path, method="POST", payload=outgoing.body,
-            headers=self._headers(outgoing), max_retries=0, max_redirects=0,
-        )  # fmt: skip
+            self._clients.close()
+        path, headers = self._prefix + outgoing.path, self._headers(outgoing)
         try:
-            return send()
+            return self._clients.get_client(self._base).request("POST", path, outgoing.body, headers)
         except (HTTPConnectionClosed, ConnectionResetError, BrokenPipeError):
             if idle < _MAY_BE_STALE_S:
                 raise
-            self._agent.clientpool.close()
-            return send()
+            self._clients.close()
+            return self._clients.get_client(self._base).request("POST", path, outgoing.body, headers)
         finally:
             self._used = time.monotonic()
 
@@ -169,10 +170,9 @@ def _read_stream(stream: Any, outgoing: Outgoing, sample: Sample, began: float) 
         now = time.perf_counter()
         end = buffer.rfind(b"\n") + 1
         if end:
-            lines = bytes(buffer[:end]).split(b"\n")
+            whole = bytes(buffer[:end])
             del buffer[:end]
-            for line in lines:
-                reading.line(line, now)
+            reading.lines(whole, now)
         if stream.message_complete:
             break
         if len(buffer) > LONGEST_LINE:

@@ -17,8 +17,10 @@ from load.plan import SessionSpec, Step
 MESSAGES: Final = "/v1/messages"
 CHAT: Final = "/v1/chat/completions"
 
-_STREAM: Final = b',"stream":true}'
-_STREAM_CHAT: Final = b',"stream":true,"stream_options":{"include_usage":true}}'
+_STREAM: Final = b',"stream":true'
+_STREAM_CHAT: Final = b',"stream":true,"stream_options":{"include_usage":true}'
+_SAME: Final = b',"temperature":0'
+"""Where answers are compared they must not be left to chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,8 @@ class Talk:
             yield from self._sub_agents(step)
         else:
             body = session.compaction_body()
-            yield self._made("compaction", "main", orjson.dumps(body), session.headers())
+            encoded = with_members(orjson.dumps(body), self._stream + self._sameness)
+            yield self._made("compaction", "main", encoded, session.headers())
             session.compact()
             yield self._main("turn")
 
@@ -106,6 +109,8 @@ class Talk:
                 continue
             streams = part.max_tokens is not None and part.path != COUNT_TOKENS
             body = orjson.dumps(side_body(session, part, number))
+            if streams:
+                body = with_members(body, stream_members(part.path))
             yield self._made("side", "side", body, session.headers(), path=part.path, stream=streams, same_group=True)
 
     def _sub_agents(self, step: Step) -> Iterator[Outgoing]:
@@ -116,14 +121,16 @@ class Talk:
                 if turn:
                     agent.grow(1_200)
                 name = f"agent-{self._agents + i}"
-                yield self._made("sub-agent", name, agent.encoded(), agent.headers(), same_group=True)
+                body = agent.encoded(self._stream)
+                yield self._made("sub-agent", name, body, agent.headers(), same_group=True)
         self._agents += step.count
         self.session.spawn(step.count)
         yield self._main("turn")
 
     def _main(self, kind: str, expects: str | None = None) -> Outgoing:
         self._begun = True
-        self._last = self._made(kind, "main", self.session.encoded(), self.session.headers(), expects=expects)
+        body = self.session.encoded(self._stream + self._sameness)
+        self._last = self._made(kind, "main", body, self.session.headers(), expects=expects)
         return self._last
 
     def _made(
@@ -140,21 +147,32 @@ class Talk:
     ) -> Outgoing:
         if not same_group:
             self._group += 1
-        own = path or (MESSAGES if self.session.profile.dialect == "messages" else CHAT)
-        if stream:
-            body = with_stream(body, own)
-        spec = self.spec
-        if spec.fact and conversation == "main" and "temperature" not in self.session.profile.body_keys:
-            # Answers are compared, so they must not be left to chance.
-            body = body[:-1] + b',"temperature":0}'
+        own, spec = path or self._path, self.spec
         return Outgoing(
             spec.number, conversation, kind, own, body, headers, self._group, stream, expects, spec.client, spec.sdk
         )
 
+    @property
+    def _path(self) -> str:
+        return MESSAGES if self.session.profile.dialect == "messages" else CHAT
 
-def with_stream(body: bytes, path: str) -> bytes:
-    """The encoded body asking for a stream, and for usage at its end."""
-    return body[:-1] + (_STREAM if path == MESSAGES else _STREAM_CHAT)
+    @property
+    def _stream(self) -> bytes:
+        return stream_members(self._path)
+
+    @property
+    def _sameness(self) -> bytes:
+        return _SAME if self.spec.fact and "temperature" not in self.session.profile.body_keys else b""
+
+
+def stream_members(path: str) -> bytes:
+    """The members of a body that ask for a stream, and for usage at its end."""
+    return _STREAM if path == MESSAGES else _STREAM_CHAT
+
+
+def with_members(body: bytes, more: bytes) -> bytes:
+    """The encoded body with the members `more` at its end."""
+    return b"".join((memoryview(body)[:-1], more, b"}"))
 
 
 def hash_of(*key: object) -> int:

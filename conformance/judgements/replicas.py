@@ -35,11 +35,18 @@ def sessions_stay_on_one_replica(run: LoadRun, judging: Judging) -> Verdict:
     if told["hit_rate"] >= 0.95 and not told["drops"] and told["chances"] >= CHANCES:
         return judging.passes(said, n, tables=tables)
     spreads = told["chances"] >= CHANCES and told["drop_rate"] >= DROPS and told["drops"] >= FEWEST
+    if spreads and told["by_clock"] is not None:
+        return judging.undecided(
+            f"{said}: nearly all where one moment of each {told['by_clock']:g} s lies between hit and miss, as with a "
+            "clock in the prompt (PFX-13) on one replica",
+            n, tables=tables,
+        )  # fmt: skip
     pool = result["pool_tokens"]
     if spreads and pool and pool > SLOWEST_PREFILL * told["slowest"]:
         ruled_out = (
             f"eviction: a pool of {pool:,} tokens cannot be overwritten in the {told['slowest']:.2f} s between a hit "
             "and its miss",
+            "a clock in the prompt: no moment of a second or a minute lies between the hits and the misses alone",
         )
         return judging.says(Status.FAIL, said, n, code="spread", tables=tables, ruled_out=ruled_out)
     if spreads:

@@ -86,7 +86,11 @@ class AiderSession(ChatCodingSession):
             ("user", f"{questions[-1]}{reminder}"),
         ]
 
-    def _messages(self) -> list[dict[str, Any]]:
+    @property
+    def _final_parts(self) -> int:
+        return 0
+
+    def _messages_of(self, start: int, end: int, *, final: bool) -> list[dict[str, Any]]:  # noqa: ARG002
         texts = [said(role, text, self.profile.forms) for role, text in self._placed()]
         return [{"role": "system", "content": self._instructions}, *texts]
 

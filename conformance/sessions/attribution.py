@@ -84,5 +84,8 @@ def _written(text: str, suffix: str, cch: str) -> str:
     if not text.startswith(ATTRIBUTION_PREFIX):
         return text
     line, separator, rest = text.partition("\n")
-    line = _SUFFIX.sub(rf"\g<1>{suffix}", line, count=1)
-    return _CCH.sub(rf"\g<1>{cch};", line, count=1) + separator + rest
+    if found := _SUFFIX.search(line):
+        line = line[: found.end(1)] + suffix + line[found.end() :]
+    if found := _CCH.search(line):
+        line = line[: found.end(1)] + cch + line[found.end() - 1 :]
+    return line + separator + rest

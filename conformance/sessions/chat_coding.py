@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .growing import PLACE
 from .profile import OPENCODE, SUB_AGENT, load
 from .profile_parts import Forms
 from .script import Fragment, LoadStep, NoteStep, ParallelStep, Step, StepKind, TextStep, ToolStep, identifier
@@ -59,10 +60,14 @@ class ChatCodingSession(Session):
             tools=tools, tools_bytes=tools_bytes, system_bytes=system_bytes, base_bytes=base_bytes, fixed_bytes=0
         )
 
+    def _prepare(self) -> None:
+        super()._prepare()
+        self._id = identifier("ses_", 26, f"{self.seed}/{self.salt}")
+
     @property
     def session_id(self) -> str:
         """The id in both session headers; it follows from seed and salt."""
-        return identifier("ses_", 26, f"{self.seed}/{self.salt}")
+        return self._id
 
     def headers(self) -> dict[str, str]:
         own = {**self.profile.headers, **dict.fromkeys(self.profile.session_headers, self.session_id)}
@@ -93,26 +98,32 @@ class ChatCodingSession(Session):
     def _system_fragments(self) -> list[Fragment]:
         return [Fragment("system", self._instructions)]
 
-    def _render(self) -> dict[str, Any]:
+    def _members(self) -> dict[str, Any]:
         profile = self.profile
         forms = profile.forms
-        values: dict[str, Any] = {"model": self.model, "messages": self._messages()}
+        values: dict[str, Any] = {"model": self.model, PLACE: None}
         limit = forms.max_tokens or ("max_tokens" if self.shape == "scaled" else None)
         if limit is not None:
             values[limit] = self.max_tokens
         if self._tools:
-            values["tools"] = self._tools
+            values["tools"] = self._tools_text
         if self._tools or not profile.tools:
             values |= copied(dict(profile.client_fields))
         keys = [*profile.body_keys, *([] if limit in profile.body_keys or limit is None else [limit])]
         return {key: values[key] for key in keys if key in values}
 
-    def _messages(self) -> list[dict[str, Any]]:
+    @property
+    def _final_parts(self) -> int:
+        return len(self._steps) + 1
+
+    def _messages_of(self, start: int, end: int, *, final: bool) -> list[dict[str, Any]]:  # noqa: ARG002
         forms = self.profile.forms
-        messages: list[dict[str, Any]] = [{"role": "system", "content": self._instructions}]
-        for part, text in zip(self.profile.first_message, self._first_message, strict=True):
-            messages.append(said(part.role, text, forms))
-        for step in self._steps:
+        messages: list[dict[str, Any]] = []
+        if start == 0 < end:
+            messages.append({"role": "system", "content": self._instructions})
+            for part, text in zip(self.profile.first_message, self._first_message, strict=True):
+                messages.append(said(part.role, text, forms))
+        for step in self._steps[max(0, start - 1) : end - 1]:
             messages += _step_messages(step, forms)
         return messages
 

@@ -7,11 +7,12 @@ import uuid
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from .attribution import attribution_text, sealed
+from .attribution import BLANK_CCH, attribution_text, sealed
 from .filler import filler
+from .growing import PLACE, Ends
 from .messages_steps import MARK, message, step_messages, text_block
 from .profile import CLAUDE_CODE, SUB_AGENT
-from .script import Fragment, StepKind
+from .script import Fragment, NoteStep, StepKind
 from .session import DEFAULT_MODEL, PROBE_MAX_TOKENS, Session
 from .sizing import Shape, copied
 from .tool_definitions import compact
@@ -97,9 +98,7 @@ class ClaudeCodeSession(Session):
     @property
     def session_id(self) -> str:
         """The id in the session header and in `metadata.user_id`: a UUID that follows from seed and salt."""
-        if self._given_id is not None:
-            return self._given_id
-        return str(uuid.UUID(bytes=hashlib.sha256(f"{self.seed}/{self.salt}".encode()).digest()[:16], version=4))
+        return self._id
 
     def headers(self) -> dict[str, str]:
         return {**self.profile.headers, **dict.fromkeys(self.profile.session_headers, self.session_id)}
@@ -113,7 +112,7 @@ class ClaudeCodeSession(Session):
         return text.partition("\n")[0]
 
     def _system_texts(self) -> list[str]:
-        texts = [self._blank_attribution()] if self.attribution else []
+        texts = [self._blank] if self.attribution else []
         texts += [self._identity, self._instructions]
         return ["\n".join(texts)] if self.string_system else texts
 
@@ -122,9 +121,6 @@ class ClaudeCodeSession(Session):
         block = self.attribution_block()
         found = [Fragment("attribution", block)] if block is not None else []
         return found + [Fragment("system", text) for text in (["\n".join(own)] if self.string_system else own)]
-
-    def _blank_attribution(self) -> str:
-        return attribution_text(self.profile, self._first_prompt())
 
     def _first_prompt(self) -> str:
         """The text the suffix is derived from: the user's prompt, and after a compaction what leads the messages."""
@@ -165,19 +161,34 @@ class ClaudeCodeSession(Session):
             session_id=self.session_id,
         )
 
-    def _render(self) -> dict[str, Any]:
+    def _prepare(self) -> None:
+        super()._prepare()
+        self._blank = attribution_text(self.profile, self._first_prompt()) if self.attribution else ""
+        self._id = self._given_id or str(
+            uuid.UUID(bytes=hashlib.sha256(f"{self.seed}/{self.salt}".encode()).digest()[:16], version=4)
+        )
+        self._user = self._user_id()
+
+    def _ends_of(self, open_messages: list[dict[str, Any]]) -> Ends:
+        ends = super()._ends_of(open_messages)
+        if self.attribution is not True:
+            return ends
+        cch = self._settled.digest(ends)[: len(BLANK_CCH)]
+        blank, full = self._blank.encode(), self._blank.replace(f"cch={BLANK_CCH}", f"cch={cch}").encode()
+        return ends._replace(head=ends.head.replace(blank, full, 1), behind=ends.behind.replace(blank, full, 1))
+
+    def _members(self) -> dict[str, Any]:
         values: dict[str, Any] = {
             "model": self.model,
-            "messages": self._messages(),
+            PLACE: True,
             "system": self._system(),
-            "tools": self._tools or None,
-            "metadata": {"user_id": self._user_id()},
+            "tools": self._tools_text if self._tools else None,
+            "metadata": {"user_id": self._user},
             "max_tokens": self.max_tokens,
         }
         if self.client_fields:
             values |= copied(dict(self.profile.client_fields))
-        body = {key: values[key] for key in self.profile.body_keys if values.get(key) is not None}
-        return sealed(body) if self.attribution is True else body
+        return {key: values[key] for key in self.profile.body_keys if values.get(key) is not None}
 
     def _user_id(self) -> str:
         device = hashlib.sha256(f"{self.seed}/device".encode()).hexdigest()
@@ -193,17 +204,28 @@ class ClaudeCodeSession(Session):
         marked = [part.cache_control for part in self.profile.system if self.attribution or part.part != "attribution"]
         return [text_block(text, mark and self.cache_control) for text, mark in zip(texts, marked, strict=True)]
 
-    def _messages(self) -> list[dict[str, Any]]:
-        messages = self._opening_messages()
-        for step in self._steps:
+    @property
+    def _final_parts(self) -> int:
+        """Marks stand on the last block and on the last assistant's: what is older has none and gets none again."""
+        parts = len(self._steps) + 1
+        if not self.cache_control:
+            return parts
+        if not self.profile.forms.mark_assistant:
+            return parts - 1
+        answered = (i for i in range(parts - 1, 0, -1) if not isinstance(self._steps[i - 1], NoteStep))
+        return next(answered, 0)
+
+    def _messages_of(self, start: int, end: int, *, final: bool) -> list[dict[str, Any]]:
+        messages = self._opening_messages() if start == 0 < end else []
+        for step in self._steps[max(0, start - 1) : end - 1]:
             messages += step_messages(step)
-        if self.cache_control:
+        if self.cache_control and not final:
             messages[-1]["content"][-1]["cache_control"] = MARK
             assistants = [m for m in messages if m["role"] == "assistant"]
             if self.profile.forms.mark_assistant and assistants:
                 assistants[-1]["content"][-1]["cache_control"] = MARK
         if self.collapse:
-            for sent in messages[:-1]:
+            for sent in messages if final else messages[:-1]:
                 content = sent["content"]
                 if sent["role"] != "assistant" and len(content) == 1 and content[0]["type"] == "text":
                     sent["content"] = content[0]["text"]

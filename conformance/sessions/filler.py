@@ -28,12 +28,11 @@ def filler(seed: str, n_bytes: int) -> str:
     if n_bytes == 0:
         return ""
     draws = hashlib.shake_128(seed.encode()).digest(n_bytes // _SHORTEST_ENTRY + 32)
-    entries = [WORDS[draw] for draw in draws]
     sentences: list[str] = []
     start = size = 0
     while size < n_bytes:
         length = 6 + draws[start] % 9
-        sentence = " ".join(entries[start : start + length])
+        sentence = " ".join([WORDS[draw] for draw in draws[start : start + length]])
         sentences.append(sentence[0].upper() + sentence[1:] + ".")
         size += len(sentence) + 2
         start += length
@@ -71,6 +70,8 @@ def _closed(text: str, n_bytes: int) -> str:
 
 
 def _with_newlines(text: str) -> str:
+    if len(text) < NEWLINE_EVERY:
+        return text
     pieces: list[str] = []
     for start in range(0, len(text), NEWLINE_EVERY):
         window = text[start : start + NEWLINE_EVERY]

@@ -147,7 +147,7 @@ def next_step(
     thought = filler(f"{here}/thinking", (n_bytes - least) // _THINKING_SHARE) if thinking else ""
     if kind == "tool":
         step = tool_step(here, profile, calls[number % len(calls)], number, n_bytes - len(thought), ask)
-        return replace(step, thinking=thought)
+        return replace(step, thinking=thought) if thought else step
     n_bytes -= len(thought)
     answer = n_bytes // 4
     return TextStep(filler(f"{here}/answer", answer), closing(f"{here}/question", n_bytes - answer, ask), thought)
@@ -155,7 +155,7 @@ def next_step(
 
 def tool_step(seed: str, profile: ClientProfile, call: CallPart, number: int, n_bytes: int, ask: str) -> ToolStep:
     """One call of a recorded tool and its result, exactly `n_bytes` of text together."""
-    argument = {tool.name: tool.first_argument for tool in profile.tools}[call.tool] or "target"
+    argument = next(tool.first_argument for tool in profile.tools if tool.name == call.tool) or "target"
     value = f"sed -n 1,{number}0p src/part{number}.py" if argument == "command" else f"/srv/project/src/part{number}.py"
     step = ToolStep(
         call_id=identifier(call_prefix(profile), 24, seed),

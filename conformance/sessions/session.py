@@ -10,6 +10,7 @@ from typing import Any, Final, Self
 import orjson
 
 from .filler import filler, salted
+from .growing import Ends, GrowingText
 from .profile import ClientProfile, load
 from .profile_parts import CompactionPart, SubAgentPart
 from .script import (
@@ -88,7 +89,8 @@ class Session(ABC):
         self._step_bytes = 0
         self._summary_bytes = 0
         self._loaded: tuple[ToolSize, ...] = ()
-        self._encoded: bytes | None = None
+        self._turns = 0
+        self._ends: Ends | None = None
 
     def _open(
         self,
@@ -130,8 +132,10 @@ class Session(ABC):
         tail = _surroundings(self.seed, self.profile.instructions_end)
         body = filler(f"{self.seed}/instructions", self.sizes.instructions - len(tail))
         self._instructions = salted(body, self.salt) + tail
+        self._tools_text = orjson.Fragment(orjson.dumps(self._tools))
         self._first_message = self._opening_texts()
-        self._encoded = None
+        self._settled = GrowingText()
+        self._ends = None
 
     def _opening_texts(self) -> list[str]:
         if self.compactions:
@@ -161,7 +165,7 @@ class Session(ABC):
     @property
     def turn(self) -> int:
         """Number of the current request, from 1; compaction starts anew."""
-        return sum(not isinstance(step, NoteStep) for step in self._steps) + 1
+        return self._turns + 1
 
     @property
     def prompt_bytes(self) -> int:
@@ -228,7 +232,7 @@ class Session(ABC):
         self.compactions += 1
         self._summary_bytes = max(part.summary_bytes if summary_bytes is None else summary_bytes, _LEAST_SUMMARY)
         self._steps = []
-        self._step_bytes = 0
+        self._turns = self._step_bytes = 0
         self._prepare()
 
     def compaction_body(self) -> dict[str, Any]:
@@ -273,8 +277,9 @@ class Session(ABC):
 
     def _append(self, step: Step) -> None:
         self._steps.append(step)
+        self._turns += not isinstance(step, NoteStep)
         self._step_bytes += step.bytes
-        self._encoded = None
+        self._ends = None
 
     def with_salt(self, salt: str) -> Self:
         """This conversation, at its present turn, under another salt. It grows on its own from there."""
@@ -285,11 +290,24 @@ class Session(ABC):
         other._prepare()
         return other
 
-    def encoded(self) -> bytes:
-        """`body()` as compact JSON: the same bytes at every call until the next `grow`."""
-        if self._encoded is None:
-            self._encoded = orjson.dumps(self._render())
-        return self._encoded
+    def encoded(self, more: bytes = b"") -> bytes:
+        """`body()` as compact JSON: the same bytes at every call until the next `grow`.
+
+        `more` is written behind the last member, as `,"key":value`: it is no part of the conversation.
+        """
+        if self._ends is None:
+            self._ends = self._written()
+        return self._settled.body(self._ends, more)
+
+    def _written(self) -> Ends:
+        """The ends of the body around what is settled, which is brought up to now before."""
+        settled, final = self._settled, self._final_parts
+        if settled.steps < final:
+            settled.settle(self._messages_of(settled.steps, final, final=True), final)
+        return self._ends_of(self._messages_of(final, len(self._steps) + 1, final=False))
+
+    def _ends_of(self, open_messages: list[dict[str, Any]]) -> Ends:
+        return self._settled.around(self._members(), open_messages)
 
     def body(self) -> dict[str, Any]:
         """The current turn's request body, without `stream`. A new dict at every call, for the caller to change."""
@@ -323,9 +341,18 @@ class Session(ABC):
     @abstractmethod
     def _system_fragments(self) -> list[Fragment]: ...
 
+    @property
     @abstractmethod
-    def _render(self) -> dict[str, Any]:
-        """The body from the conversation's parts."""
+    def _final_parts(self) -> int:
+        """How many parts of the conversation, the opening and then its steps, no later turn changes."""
+
+    @abstractmethod
+    def _messages_of(self, start: int, end: int, *, final: bool) -> list[dict[str, Any]]:
+        """The messages of these parts: as they stay, or as the last ones of the current turn."""
+
+    @abstractmethod
+    def _members(self) -> dict[str, Any]:
+        """The body's members in the client's order, with `PLACE` where the messages go."""
 
 
 def _function(tool: dict[str, Any]) -> dict[str, Any]:

@@ -31,7 +31,10 @@ _TYPES: Final[tuple[dict[str, Any], ...]] = (
 
 def compact(value: Any) -> str:
     """`value` as JSON without white space, the form in which this package counts a definition's bytes."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return _encoded(value)
+
+
+_encoded: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
 def frame_bytes(name: str, dialect: Dialect, *, bare: bool = False) -> int:

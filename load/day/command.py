@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
@@ -81,7 +82,10 @@ def run_day(options: DayOptions) -> LoadExit:
             sys.stdout.write(f"\nforensics on {log.name}: {forensics(log)}\n")
         sys.stdout.flush()
     if options.two_switches:
-        rows = [four(strip, exclude, inputs, options) for strip in (False, True) for exclude in (False, True)]
+        rows: list[dict[str, Any]] = []
+        for strip, exclude in product((False, True), (False, True)):
+            rows.append(four(strip, exclude, inputs, options))
+            say(switches_line(rows[-1]))
         told["two_switches"] = rows
         sys.stdout.write("\n" + two_switches_table(rows) + "\n")
     if folder is not None:
@@ -139,6 +143,14 @@ def four(strip: bool, exclude: bool, inputs: Inputs, options: DayOptions) -> dic
         "cold_tokens": prompt - cached,
         "hit_rate": cached / prompt if prompt else None,
     }
+
+
+def switches_line(row: dict[str, Any]) -> str:
+    """One setting, said as soon as it is known: a whole day may be cut short."""
+    return (
+        f"strip {_on(row['strip'])}, exclude {_on(row['exclude'])}: {row['compactions']} compactions, "
+        f"{row['cold_tokens']:,} cold tokens, hit rate {row['hit_rate']:.2%}"
+    )
 
 
 def two_switches_table(rows: Sequence[dict[str, Any]]) -> str:

@@ -124,7 +124,9 @@ class _Day:
             prompt = int(neighbour_bytes(self.inputs, act.number) / BYTES_PER_TOKEN["neighbour"])
             self.serve("neighbour", prompt, [("neighbour", act.number, i) for i in range(prompt // size)])
         elif act.what == "title":
-            keys: list[Hashable] = [FLOOR, *(("title", act.number, i) for i in range(1, TITLE_TOKENS // size))]
+            # One text for all titles, behind the attribution text, which varies where it is sent.
+            varying = 0 if self.strip else act.number
+            keys: list[Hashable] = [FLOOR, *(("title", varying, i) for i in range(1, TITLE_TOKENS // size))]
             self.serve("claude", TITLE_TOKENS, keys)
         elif act.who == "claude":
             self.claude(act)

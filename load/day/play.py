@@ -16,7 +16,7 @@ from load.day.acts import Act, day
 from load.day.arm import ROWS, Arm
 from load.day.talks import DayTalks
 from load.errors import TargetGone
-from load.processes import process_cpu, say
+from load.processes import keep_freed_memory, process_cpu, say
 from load.samples import Sample
 from load.sending import Sender
 from load.tiers import scrape
@@ -27,6 +27,7 @@ def play(
     timeout_s: float = 120.0, usage_log: Path | None = None, capture: Path | None = None,
 ) -> Arm:  # fmt: skip
     """Send the whole day. Raises `TargetGone` when requests fail: a day with holes would be another day."""
+    keep_freed_memory()
     todo = day(arm.inputs) if acts is None else acts
     talks = DayTalks(arm.inputs, meter=meter)
     client = FastHttpSession(host, EventHook(), None, network_timeout=timeout_s, connection_timeout=10.0)

@@ -14,7 +14,7 @@ from conformance.sessions.side import side_body
 from load.day.acts import Act, neighbour_bytes
 from load.day.inputs import Inputs
 from load.samples import Sample
-from load.talk import CHAT, MESSAGES, Outgoing, with_stream
+from load.talk import CHAT, MESSAGES, Outgoing, stream_members, with_members
 
 ALIAS: Final = "llm-prime"
 MODEL: Final = "deepseek-v4-flash"
@@ -67,21 +67,21 @@ class DayTalks:
         if act.what == "title":
             for number, part in enumerate(session.profile.side):
                 if part.name == "title":
-                    yield self._made(session, "side", orjson.dumps(side_body(session, part, number)), "side", CLAUDE)
+                    yield self._made(session, "side", _json(side_body(session, part, number)), "side", CLAUDE)
             return
         if act.what == "compact" and self.meter is None:
             yield from self._compacted(session, act.bytes)
-            yield self._made(session, "turn", session.encoded(), "main", CLAUDE)
+            yield self._made(session, "turn", _turn(session), "main", CLAUDE)
             return
         if act.what != "begin":
             session.grow(max(act.bytes, 400) if act.what == "turn" else 4_000)
         if self.meter is not None and self.meter.full:
             yield from self._compacted(session, self.inputs.summary_bytes)
-        yield self._made(session, "turn", session.encoded(), "main", CLAUDE)
+        yield self._made(session, "turn", _turn(session), "main", CLAUDE)
 
     def _compacted(self, session: Session, summary: int) -> Iterator[Outgoing]:
-        body: dict[str, Any] = session.compaction_body()
-        yield self._made(session, "compaction", orjson.dumps(body), "main", CLAUDE)
+        body = _json(session.compaction_body())
+        yield self._made(session, "compaction", body, "main", CLAUDE)
         session.compact(summary)
         self.compactions += 1
 
@@ -106,7 +106,7 @@ class DayTalks:
         else:
             self._chats[act.who].grow(max(act.bytes, 400))
         session = self._chats[act.who]
-        return self._made(session, "turn", session.encoded(), "main", name)
+        return self._made(session, "turn", _turn(session), "main", name)
 
     def _neighbour(self, number: int) -> Outgoing:
         body = self._neighbours.get(number)
@@ -116,11 +116,23 @@ class DayTalks:
                 max_tokens=self.answer_tokens,
             )  # fmt: skip
             session = longer(started, neighbour_bytes(self.inputs, number))
-            salted = session.encoded()[:-1] + f',"cache_salt":"tenant-{number:03d}"}}'.encode()
-            body = self._neighbours[number] = with_stream(salted, CHAT)
+            salt = f',"cache_salt":"tenant-{number:03d}"'.encode()
+            body = self._neighbours[number] = session.encoded(salt + stream_members(CHAT))
         return Outgoing(-1 - number, "main", "turn", CHAT, body, {}, 0, True, client=NEIGHBOUR)
 
     def _made(self, session: Session, kind: str, body: bytes, conversation: str, client: str) -> Outgoing:
-        path = MESSAGES if session.profile.dialect == "messages" else CHAT
-        sent = with_stream(body, path)
-        return Outgoing(0, conversation, kind, path, sent, session.headers(), 0, True, client=client)
+        path = _path(session)
+        return Outgoing(0, conversation, kind, path, body, session.headers(), 0, True, client=client)
+
+
+def _path(session: Session) -> str:
+    return MESSAGES if session.profile.dialect == "messages" else CHAT
+
+
+def _turn(session: Session) -> bytes:
+    return session.encoded(stream_members(_path(session)))
+
+
+def _json(body: dict[str, Any]) -> bytes:
+    """A body of the Claude Code client that is no turn."""
+    return with_members(orjson.dumps(body), stream_members(MESSAGES))

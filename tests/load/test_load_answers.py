@@ -35,11 +35,10 @@ def fed(entry: str, events: list[object], *, done: bool = False, step: float = 1
     now = 0.0
     for event in events:
         now += step
-        reading.line(b"event: x", now)
-        reading.line(b"data: " + (event if isinstance(event, bytes) else orjson.dumps(event)), now)
-        reading.line(b"", now)
+        data = event if isinstance(event, bytes) else orjson.dumps(event)
+        reading.lines(b"event: x\ndata: " + data + b"\n\n", now)
     if done:
-        reading.line(b"data: [DONE]", now)
+        reading.lines(b"data: [DONE]\n", now)
     reading.close()
     return reading
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from random import Random
 from typing import Any
 
 import orjson
@@ -256,7 +257,7 @@ def repeating(pattern: str, *, seconds: float = 0.01, pool: int | None = 144_000
     record = evict_record()
     record.samples, record.pool_tokens = type(record.samples)(), pool
     rows: list[Sample] = [
-        sample(at=n + i * seconds, session=n, kind="turn" if i == 0 else "again", cached=6_336 * int(flag))
+        sample(at=1.37 * n + i * seconds, session=n, kind="turn" if i == 0 else "again", cached=6_336 * int(flag))
         for n in range(8)
         for i, flag in enumerate("0" + pattern)
     ]
@@ -284,6 +285,48 @@ def repeating(pattern: str, *, seconds: float = 0.01, pool: int | None = 144_000
 )
 def test_only_misses_too_soon_for_eviction_say_that_sessions_are_spread(record: Record, status: Status) -> None:
     assert judged(sessions_stay_on_one_replica, record).status is status
+
+
+def played(seed: int, took: float, *, replicas: int = 1, clock: float | None = None) -> Record:
+    """Twenty-four sessions, four at a time, that send one request six times to `replicas` that are chosen at random, or
+    with a text in the prompt that changes every `clock` seconds."""
+    random, rows, free = Random(seed), [], [1_000.0] * 4
+    began = random.random() * 60
+    for session in range(24):
+        user, seen = free.index(min(free)), set()
+        for i in range(6):
+            at = free[user]
+            stamp = int((began + at + random.uniform(0, 0.03)) / clock) if clock else 0
+            key = (random.randrange(replicas), stamp)
+            hit, kind = key in seen, "again" if i else "turn"
+            rows.append(sample(at=at, session=session, kind=kind, cached=6_336 * hit))
+            seen.add(key)
+            free[user] += took * (1 if hit else 2) * random.uniform(0.8, 1.4)
+    record = evict_record()
+    record.samples, record.pool_tokens = type(record.samples)(), 4_000_000
+    for row in rows:
+        record.samples.add(row)
+    found = affinity(record.samples.ordered)
+    assert found is not None
+    record.extra["affinity"] = found.as_dict()
+    return record
+
+
+@pytest.mark.parametrize("took", [0.05, 0.1, 0.2, 0.3, 0.5, 1.0])
+def test_a_clock_in_the_prompt_is_not_taken_for_routing(took: float) -> None:
+    for clock in (1.0, 10.0, 60.0):
+        for seed in range(5):
+            verdict = judged(sessions_stay_on_one_replica, played(seed, took, clock=clock))
+            assert verdict.status is not Status.FAIL, (clock, seed, verdict.reason)
+
+
+def test_a_clock_that_leaves_hits_is_named_and_spreading_still_fails() -> None:
+    verdict = judged(sessions_stay_on_one_replica, played(0, 0.3, clock=1.0))
+    assert verdict.status is Status.INCONCLUSIVE
+    assert "a clock in the prompt (PFX-13)" in verdict.reason
+    for took in (0.02, 0.1, 0.3, 1.0):
+        failed = [judged(sessions_stay_on_one_replica, played(s, took, replicas=3)).status for s in range(5)]
+        assert failed.count(Status.FAIL) >= 4
 
 
 @pytest.mark.parametrize("judgement", ALL, ids=lambda j: j.__name__)

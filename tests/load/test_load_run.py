@@ -55,6 +55,27 @@ def test_a_write_only_tier_fails_the_gate_with_l2_02_and_the_cause_recipe(tmp_pa
     assert back["measured"] == pytest.approx(back["l1"], abs=0.01), "what L1 alone gives, within a point"
 
 
+def test_two_workers_send_what_one_process_sends(tmp_path: Path) -> None:
+    same = ("steady", "--seed", "3", "--run", "abcdef", "--think", "0", "--sessions", "6", "--sdk-share", "0.2")
+    results: list[dict[str, Any]] = []
+    given: tuple[tuple[int, tuple[str, ...]], ...] = ((1, ()), (2, ("--processes", "2")))
+    for workers, more in given:
+        code, result, said = run(tmp_path, *same, "--pool-tokens", "4000000", "--l2-tokens", "0", *more)
+        assert code == 0, said
+        assert result["workers"] == workers
+        assert result["total"]["requests"] == result["planned_requests"] > 20
+        results.append(result)
+    counts = ("requests", "errors", "reported", "prompt", "sent_bytes")
+    for by in ("by_client", "by_entry", "by_kind"):
+        one, two = ({name: [row[c] for c in counts] for name, row in result[by].items()} for result in results)
+        assert one == two
+    # Sub-agents begin alike and at once: which of them finds the other's blocks is a matter of milliseconds.
+    kinds = set(results[0]["by_kind"]) - {"sub-agent"}
+    alone, both = ({kind: result["by_kind"][kind]["cached"] for kind in kinds} for result in results)
+    assert alone == both
+    assert alone["turn"] > 0
+
+
 @contextmanager
 def target(answer: Callable[[socket.socket], None]) -> Iterator[str]:
     """A server that does `answer` with each connection."""
@@ -91,12 +112,21 @@ def garbage(connection: socket.socket) -> None:
     connection.close()
 
 
+def refusal(connection: socket.socket) -> None:
+    connection.recv(1_000_000)
+    body = b'{"error":{"type":"rate_limit_error","message":"slow down"}}'
+    head = b"HTTP/1.1 429 Too Many Requests\r\nconnection: close\r\nset-cookie: who=me\r\ncontent-length: %d\r\n\r\n"
+    connection.sendall(head % len(body) + body)
+    connection.close()
+
+
 @pytest.mark.parametrize(
     ("answer", "code", "says"),
     [
         pytest.param(lambda c: c.close(), 10, "", id="dies"),
         pytest.param(lambda _: None, 10, "no whole answer within 1 s", id="stalls"),
         pytest.param(garbage, 1, "not JSON", id="garbage"),
+        pytest.param(refusal, 1, "status 429: rate_limit_error", id="refuses"),
     ],
 )
 def test_a_target_that_fails_ends_the_run_in_time_and_is_counted(
