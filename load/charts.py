@@ -29,6 +29,10 @@ class Mark:
     word: str
 
 
+_LETTER = 5.5
+"""Width of a letter of `word`, at most."""
+
+
 def lines(curves: Sequence[Line], *, percent: bool = False, unit: str = "", marks: Sequence[Mark] = ()) -> str:
     """Curves over seconds; `marks` are phases' beginnings."""
     points = [point for curve in curves for point in curve.points]
@@ -37,10 +41,10 @@ def lines(curves: Sequence[Line], *, percent: bool = False, unit: str = "", mark
     most_x = max(x for x, _ in points) or 1.0
     most_y = 1.0 if percent else _round_up(max(y for _, y in points))
     body = _frame(most_x, most_y, percent=percent, unit=unit, x_unit="s")
-    for mark in marks:
+    for place, mark in enumerate(marks):
         x = _x(mark.at, most_x)
         body.append(f'<line class="mark" x1="{x:.1f}" y1="{_TOP}" x2="{x:.1f}" y2="{HEIGHT - _BOTTOM}"/>')
-        body.append(f'<text class="word" x="{x + 3:.1f}" y="{_TOP + 9}">{escape(mark.word)}</text>')
+        body.append(_word(x, _TOP + 9 + 12 * (place % 4), mark.word))
     for number, curve in enumerate(curves):
         drawn = " ".join(f"{_x(x, most_x):.1f},{_y(y, most_y):.1f}" for x, y in curve.points)
         body.append(f'<polyline fill="none" stroke="{_colour(number)}" stroke-width="2" points="{drawn}"/>')
@@ -70,8 +74,15 @@ def histogram(values: Sequence[int], marks: Sequence[Mark], bars: int = 60) -> s
     for place, mark in enumerate(marks):
         x = _LEFT + (mark.at / width + 0.5) * step
         body.append(f'<line class="pin" x1="{x:.1f}" y1="{_TOP}" x2="{x:.1f}" y2="{HEIGHT - _BOTTOM}"/>')
-        body.append(f'<text class="word" x="{x + 3:.1f}" y="{_TOP + 10 + 12 * (place % 4)}">{escape(mark.word)}</text>')
+        body.append(_word(x, _TOP + 10 + 12 * (place % 4), mark.word))
     return _svg(body)
+
+
+def _word(x: float, y: float, word: str) -> str:
+    """A word right of a line at `x`, or left of it where the picture ends."""
+    if x + 3 + _LETTER * len(word) > WIDTH:
+        return f'<text class="word" x="{x - 3:.1f}" y="{y}" text-anchor="end">{escape(word)}</text>'
+    return f'<text class="word" x="{x + 3:.1f}" y="{y}">{escape(word)}</text>'
 
 
 def dots(groups: Sequence[tuple[str, Sequence[float]]], unit: str = "ms") -> str:
