@@ -120,6 +120,9 @@ def _command(text: str | None, *, allowed: bool) -> tuple[str, ...] | None:
         command = tuple(shlex.split(text))
     except ValueError as error:
         raise UsageProblem(f"--restart-command cannot be read as a command line ({error})") from None
+    if command and "=" in command[0] and not runnable(command):
+        name = command[0].partition("=")[0]
+        raise UsageProblem(f"--restart-command: it is run without a shell, so write env {name}=... before the program")
     if not command or not runnable(command):
         name = f" {command[0]}" if command else ""
         raise UsageProblem(

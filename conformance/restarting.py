@@ -29,6 +29,9 @@ KEY_VARIABLE = "PREFIXPROOF_API_KEY"
 LOOK_S = 0.1
 """Between two looks at the target."""
 
+LOOK_AGAIN_S = 1.0
+"""Between two looks at one that limits its rate."""
+
 LONGEST_LOOK_S = 5.0
 """How long one of them may wait for its answer."""
 
@@ -41,6 +44,9 @@ although the target is back (it may be the gateway, in the foreground)."""
 
 LOOKS_A_CONNECTION = 50
 """Servers close a connection by themselves after some number of requests, the least known number is 100."""
+
+TOO_MANY = 429
+"""A status of whoever is there and counts requests."""
 
 SHOWN_BYTES = 4096
 SHOWN_CHARACTERS = 180
@@ -93,23 +99,28 @@ class _CommandFailed(Exception):
 def _watched(command: Sequence[str], process: subprocess.Popen[bytes], watch: _Watch, waits: Waits) -> str:
     began = last_bad = time.monotonic()
     ended_at: float | None = None
+    signs, late = 0, False  # late: the target went after the command had ended, so that more of it may still be to go
     while True:
         code = process.poll()
         if code:
             raise _CommandFailed(f"ended with exit code {code}" if code > 0 else f"was ended by signal {-code}")
         up, now = watch.look(), time.monotonic()
+        if watch.signs and not signs:
+            late = ended_at is not None
         if code == 0 and ended_at is None:
             ended_at = now
-        if not up:
-            last_bad = now
+        if not up or watch.signs > signs:
+            last_bad, signs = now, watch.signs
         calm = now - last_bad
-        if ended_at is not None and calm >= waits.calm and (watch.away or now - ended_at >= waits.settle):
+        overdue = now - began >= waits.within
+        settled = signs or overdue or (ended_at is not None and now - ended_at >= waits.settle)
+        if ended_at is not None and settled and calm >= (waits.settle if late else waits.calm):
             return watch.away
-        if ended_at is None and watch.away and calm >= waits.settle:
+        if ended_at is None and signs and calm >= waits.settle:
             return watch.away
-        if now - began >= waits.within:
+        if overdue:
             raise RestartFailed(_overdue(command, process, watch, up, waits.within))
-        time.sleep(LOOK_S)
+        time.sleep(LOOK_AGAIN_S if watch.limited else LOOK_S)
 
 
 def _started(command: Sequence[str], stderr: IO[bytes]) -> subprocess.Popen[bytes]:
@@ -154,12 +165,14 @@ def _last_words(stderr: IO[bytes], command: Sequence[str], api_key: str | None) 
 
 
 class _Watch:
-    """Looks at a target over one kept connection. `away` says by what it showed that it was away, `last` how the last
-    look ended."""
+    """Looks at a target over one kept connection. `away` says by what it first showed that it was away, `signs` how
+    many looks did, `last` how the last look that failed ended."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.away = ""
+        self.signs = 0
         self.last = ""
+        self.limited = False  # the last look was one too many for it
         self._endpoint = endpoint
         self._status: int | None = None  # as it answered before the restart
         self._keeps = False  # whether it keeps connections open
@@ -177,8 +190,9 @@ class _Watch:
         """See how the target answers, before anything is done to it."""
         for _ in range(3):
             status, connected = self._get()
-            self._status, self._keeps = status, status is not None and not connected
-        self.away = ""
+            self._status = self._status if status in (None, TOO_MANY) else status
+            self._keeps = status is not None and not connected
+        self.away, self.signs = "", 0
 
     def look(self) -> bool:
         """True when the target answers as it did before."""
@@ -187,11 +201,12 @@ class _Watch:
             self._client = self._fresh()
         announced, first = self._announced, self._looks == 0
         status, connected = self._get()
+        self.limited = status == TOO_MANY
         if connected and not first and self._keeps and not announced:
             self._note("a connection that it kept open was closed")
         if status is None:
             return False
-        if self._status is not None and status != self._status:
+        if self._status is not None and status != self._status and not self.limited:
             self.last = f"it answers HTTP {status} instead of {self._status}"
             if status >= 500:
                 self._note(f"it answered HTTP {status}")
@@ -225,6 +240,7 @@ class _Watch:
 
     def _note(self, what: str) -> None:
         self.away = self.away or what
+        self.signs += 1
 
     def _fresh(self) -> httpx.Client:
         endpoint = self._endpoint

@@ -83,9 +83,10 @@ def test_a_restart_command_is_shown_nowhere_for_its_arguments_may_be_secrets() -
     typed: dict[str, str | bool | None] = {"target": "http://gw"}
     typed |= {"restart-command": "sh -c 'k=sk-secret'", "allow-disruptive": True}
     assert "secret" not in repr(read_options(typed))
-    with pytest.raises(UsageProblem) as refused:
-        read_options({**typed, "restart-command": "no-such-program sk-secret"})
-    assert "secret" not in str(refused.value)
+    for command in ("no-such-program sk-secret", "KEY=sk-secret docker restart gw", "KEY=/run/sk-secret ./restart"):
+        with pytest.raises(UsageProblem) as refused:
+            read_options({**typed, "restart-command": command})
+        assert "secret" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -108,6 +109,10 @@ def test_a_restart_command_is_shown_nowhere_for_its_arguments_may_be_secrets() -
         (
             {"target": "http://gw", "restart-command": "true"},
             "--restart-command restarts the gateway for everybody: if it may, add --allow-disruptive",
+        ),
+        (
+            {"target": "http://gw", "restart-command": "KEY=1 docker restart gw", "allow-disruptive": True},
+            "--restart-command: it is run without a shell, so write env KEY=... before the program",
         ),
         (
             {"target": "http://gw", "restart-command": "sh -c 'x", "allow-disruptive": True},

@@ -78,6 +78,27 @@ def test_a_command_that_ends_before_the_target_goes_is_waited_for() -> None:
         assert restart(("true",), endpoint(target.url), WAITS)
 
 
+def test_a_target_that_goes_after_the_command_ended_is_watched_longer() -> None:
+    """A rolling restart that nobody waits for: the second of two replicas goes a while after the first."""
+    app = App()
+    with Restartable(app) as target, meanwhile(target.restart, 0.4), meanwhile(target.restart, 1.0):
+        assert restart(("true",), endpoint(target.url), WAITS)
+        assert app.made == 3, "both restarts are over"
+
+
+def test_a_target_that_limits_the_rate_of_looks_is_there() -> None:
+    limited = (429,) * 60
+    with Restartable(App((200, 429, 429), limited)) as target, meanwhile(target.restart, 0.2):
+        assert restart(("sleep", "0.5"), endpoint(target.url), WAITS), "answered once before it, and no more"
+    with Restartable(App((200, 200, 200, *limited))) as target:
+        assert restart(("true",), endpoint(target.url), WAITS) == "", "a limit shows no restart"
+
+
+def test_a_short_wait_ends_without_a_sign_and_not_in_a_failure() -> None:
+    with Restartable(App()) as target:
+        assert restart(("true",), endpoint(target.url), Waits(within=0.5, settle=5.0, calm=0.2)) == ""
+
+
 @pytest.mark.parametrize("headers", [{}, {"connection": "close"}], ids=["kept", "closed each time"])
 def test_a_target_that_stays_shows_nothing(headers: dict[str, str]) -> None:
     with Restartable(App(headers=headers)) as target:
