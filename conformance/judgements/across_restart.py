@@ -57,16 +57,23 @@ def identical_requests_give_identical_bodies(observed: Observed) -> Verdict:
 
 def _across(first: Verdict, observed: Observed, compared: Compared) -> Verdict:
     """The verdict without a restart, unless that is a pass and there is a restart: then the one across it."""
-    across = observed.across_restart if first.status is Status.PASS else None
-    if across is None:
+    if first.status is not Status.PASS or not observed.will_restart:
         return first
     judging = Judging(compared.rule, observed.entry, Vantage.UPSTREAM)
     if unsteady := _unsteady(first, judging, observed, compared):
         return unsteady
+    across = observed.across_restart
     pairs = [pair for pair in across.pairs if pair.exact or not compared.only_exact]
-    seen = [pair for pair in pairs if compared.part(pair.before) is not None and compared.part(pair.after) is not None]
-    n = first.n + len(pairs)
+    sought = [pair for pair in pairs if compared.part(pair.early) is not None]
+    lost = [pair for pair in sought if None in (compared.part(pair.before), compared.part(pair.after))]
+    seen = [pair for pair in sought if pair not in lost]
+    n = first.n + 2 * len(pairs)
     table = _table(pairs, compared)
+    if varies := _in_time(seen, observed, compared):
+        return judging.withholds(
+            f"{first.reason}; but {varies}: what a restart changes cannot be told from that",
+            n, code="varies-in-time", tables=(*first.tables, table),
+        )  # fmt: skip
     for pair in seen:
         found = compared.difference(pair.before, pair.after, observed)
         if found is None:
@@ -82,7 +89,7 @@ def _across(first: Verdict, observed: Observed, compared: Compared) -> Verdict:
             change=found.change,
             ruled_out=(
                 f"the client: it sent {same} before and after the restart",
-                f"what varies by itself: {first.reason}, before the restart",
+                f"what varies by itself: {first.reason}, and right before the restart it arrived as early in the run",
             ),
             excerpts=(
                 evidence("before the restart", pair.before, observed),
@@ -90,13 +97,13 @@ def _across(first: Verdict, observed: Observed, compared: Compared) -> Verdict:
             ),
             cost=found.cost or _COST,
         )
-    lost = [pair for pair in pairs if compared.part(pair.before) is not None and compared.part(pair.after) is None]
     if lost or not seen:
-        error = next((pair.after.error for pair in lost if pair.after.error), None)
+        errors = (exchange.error for pair in lost for exchange in (pair.before, pair.after))
+        error = next((error for error in errors if error), None)
         why = error or "no such request reached the recorder (a response cache?)"
         return judging.withholds(
             f"{first.reason}; but nothing is known of {len(lost) or len(pairs)} of {len(pairs)} requests sent again "
-            f"after a restart: {why}",
+            f"around a restart: {why}",
             n, code=NOT_SEEN, tables=(*first.tables, table),
         )  # fmt: skip
     if not across.seen:
@@ -134,6 +141,17 @@ def _unsteady(first: Verdict, judging: Judging, observed: Observed, compared: Co
         excerpts=(evidence("the second request", two, observed),),
         cost=found.cost,
     )
+
+
+def _in_time(pairs: Sequence[SentAgain], observed: Observed, compared: Compared) -> str:
+    """What differs from early in the run to right before the restart, in words; "" where nothing does."""
+    for pair in pairs:
+        if found := compared.difference(pair.early, pair.before, observed):
+            return (
+                f"{pair.what} reached the upstream with {compared.what} right before the restart than early in the run "
+                f"({found.change.kind} in {found.change.part}: a date? another channel?)"
+            )
+    return ""
 
 
 def _table(pairs: Sequence[SentAgain], compared: Compared) -> Table:

@@ -21,7 +21,7 @@ from conformance.observe.observations import Arms, DialectPair, Streams, ToolArm
 from conformance.observe.owed_usage import counts_streams
 from conformance.observe.own_texts import OwnTexts
 from conformance.observe.plan import Plan
-from conformance.observe.restarted import AcrossRestart, Restart, send_again, send_many_tools
+from conformance.observe.restarted import AcrossRestart, Restart, SentBefore, send_after, send_before, send_many_tools
 from conformance.observe.scripted import ScriptedUpstream
 from conformance.observe.tool_arms import send_tool_arms
 from conformance.observe.translation_probes import TranslationProbes
@@ -69,6 +69,7 @@ class Observed:
         self._engine = engine
         self.load_run = load  # one run of the load generator through this entry, made when it is first asked for
         self._restart = restart
+        self._before: tuple[SentBefore, ...] = ()
         self._rng = rng
         self._dialects = dialects
         self._arms: Arms | None = None
@@ -319,16 +320,21 @@ class Observed:
         return send_many_tools(self.lab)
 
     def prepare_restart(self, rules: frozenset[str]) -> None:
-        """Send what these rules compare across a restart, unless that is done."""
+        """Send what these rules compare across a restart: early, unless that is done, and once more right before it."""
         _ = self.identical, self.many_tools, self.arms if "PFX-09" in rules else ()
+        turns = self._arms.plain.new_turns if self._arms is not None else []
+        self._before = send_before(self.lab, self.identical, self.many_tools, turns)
+
+    @property
+    def will_restart(self) -> bool:
+        """True where `across_restart` restarts the target, or has."""
+        return self._restart is not None
 
     @cached_property
-    def across_restart(self) -> AcrossRestart | None:
-        """What was sent before, sent again after a restart: the last thing of a run. None where there is none."""
-        if self._restart is None:
-            return None
-        seen, turns = self._restart(), self._arms.plain.new_turns if self._arms is not None else []
-        return send_again(self.lab, seen, self.identical, self.many_tools, turns)
+    def across_restart(self) -> AcrossRestart:
+        """What was sent before, sent again after a restart: the last thing of a run."""
+        assert self._restart is not None, "see will_restart"
+        return send_after(self.lab, self._restart(), self._before)
 
     @cached_property
     def streams(self) -> Streams:

@@ -23,7 +23,7 @@ COMPACTION_REQUESTS = 10
 OTHER_REQUESTS = 10
 """One request in all its forms, the same text on both entries, and what is counted before it is sent."""
 
-RESTART_REQUESTS, RESTART_TOKENS = 6, 1_100
+RESTART_REQUESTS, RESTART_TOKENS = 9, 1_100
 """Requests that are compared across a restart, the question whether the target is back among them; tokens of each."""
 
 SCRIPTED = {

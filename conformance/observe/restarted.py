@@ -1,4 +1,7 @@
-"""Requests that are sent before the target is restarted, and once more after it."""
+"""Requests that are sent early in a run, once more before the target is restarted, and once more after it.
+
+The one right before tells what the restart changes from what time changes: a date, or where a gateway routes.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +28,20 @@ MANY_TOOLS_SENT = 2
 
 
 @dataclass(frozen=True)
-class SentAgain:
-    """One request before the restart and after it. `exact`: byte for byte the same on the client's side."""
+class SentBefore:
+    """One request early in the run, and right before the restart. `exact`: byte for byte the same each time."""
 
     what: str
+    early: Exchange
     before: Exchange
-    after: Exchange
     exact: bool
+
+
+@dataclass(frozen=True)
+class SentAgain(SentBefore):
+    """The same request once more, after the restart."""
+
+    after: Exchange
 
 
 @dataclass(frozen=True)
@@ -55,28 +65,34 @@ def send_many_tools(lab: WireLab) -> tuple[Exchange, ...]:
     return tuple(lab.send_body(body, headers=session.headers()) for _ in range(MANY_TOOLS_SENT))
 
 
-def send_again(
-    lab: WireLab, seen: str, identical: Sequence[Exchange], many_tools: Sequence[Exchange], turns: Sequence[Sent]
-) -> AcrossRestart:
+def send_before(
+    lab: WireLab, identical: Sequence[Exchange], many_tools: Sequence[Exchange], turns: Sequence[Sent]
+) -> tuple[SentBefore, ...]:
     """Send the identical request, the one with many tools and the session's last plain turn once more."""
-    pairs = [
-        SentAgain(what, sent[0], _again(lab, sent[0]), exact=True)
+    early = [
+        (what, sent[0], True)
         for what, sent in (("the identical request", identical), (f"a request with {MANY_TOOLS} tools", many_tools))
     ]
     plain = [s.exchange for s in turns if s.exchange is not None and not s.exchange.streamed]
     if plain:
-        pairs.append(SentAgain(f"turn {len(turns)} of a session", plain[-1], _again(lab, plain[-1]), exact=False))
+        early.append((f"turn {len(turns)} of a session", plain[-1], False))
+    return tuple(SentBefore(what, sent, _again(lab, sent), exact) for what, sent, exact in early)
+
+
+def send_after(lab: WireLab, seen: str, sent: Sequence[SentBefore]) -> AcrossRestart:
+    """Send all of it again. Raises RestartFailed where the target answers no more."""
+    try:
+        pairs = [SentAgain(s.what, s.early, s.before, s.exact, _again(lab, s.early)) for s in sent]
+    except TargetProblem as problem:
+        raise RestartFailed(f"the target answered after its restart, and then no more: {problem}") from None
     return AcrossRestart(seen, tuple(pairs))
 
 
 def _again(lab: WireLab, exchange: Exchange) -> Exchange:
     """The same request, by the same client."""
-    try:
-        if exchange.body is not None:
-            return lab.send_body(exchange.body, headers=dict(exchange.sent_headers))
-        return lab.send_body(dict(exchange.request), via="sdk", headers=dict(exchange.sent_headers))
-    except TargetProblem as problem:
-        raise RestartFailed(f"the target answered after its restart, and then no more: {problem}") from None
+    if exchange.body is not None:
+        return lab.send_body(exchange.body, headers=dict(exchange.sent_headers))
+    return lab.send_body(dict(exchange.request), via="sdk", headers=dict(exchange.sent_headers))
 
 
 def _tool(entry: Entry, name: str) -> dict[str, Any]:

@@ -13,10 +13,13 @@ from pathlib import Path
 import pytest
 from restart_script import ROOT, wait
 from restarted_gateway import Rig, gateway_process, script_process
+from suite_layers import Asked, Layer
+from suite_targets import Target, judge
 
 from conformance import restarts
 from conformance.casebook import load_cases
 from conformance.errors import RestartFailed
+from conformance.observe.restarted import MANY_TOOLS
 from conformance.options import Budget, RunOptions
 from conformance.pair import ALIAS, MODEL
 from conformance.restarting import Waits
@@ -240,7 +243,7 @@ def test_what_does_not_arrive_after_the_restart_is_no_pass(tmp_path: Path) -> No
         )
         judged = Judged(asked)
     assert {(v.status, v.code) for v in judged.report.verdicts} == {(Status.INCONCLUSIVE, "restart-not-seen")}
-    assert "3 of 3 requests sent again after a restart" in judged.of("PFX-09").reason
+    assert "3 of 3 requests sent again around a restart" in judged.of("PFX-09").reason
     assert "no such request reached the recorder" in judged.of("PFX-14").reason
     assert judged.code is ExitCode.INCOMPLETE
 
@@ -251,3 +254,43 @@ def test_a_restart_that_nobody_allowed_is_not_made(healthy: Rig) -> None:
     assert healthy.starts == 1
     assert judged.of("PFX-14").status is Status.PASS
     assert "restart" not in judged.of("PFX-14").reason
+
+
+def test_what_changes_by_itself_before_the_restart_is_not_laid_at_it() -> None:
+    """A date in the prompt, and midnight between the early requests and the restart."""
+    seen: list[str] = []
+    dates = ["2026-11-30"]
+
+    def dated(asked: Asked) -> None:
+        request = json.dumps(asked.body)
+        if request in seen[:-1] and request != seen[-1]:
+            dates.append("2026-12-01")
+        seen.append(request)
+        asked.body["messages"][0]["content"] += f" Today is {dates[-1]}."
+
+    judged = judge(
+        Target(middle=Layer(request=dated)), recorder=True, rules=("PFX-14",), entries=(Entry.CHAT,),
+        restart_command=("true",), allow_disruptive=True,
+    )  # fmt: skip
+    assert len(dates) > 1, "the date changed"
+    assert judged.status("PFX-14", Entry.CHAT) is Status.INCONCLUSIVE, judged.said
+    assert "another body right before the restart than early in the run" in judged.reason("PFX-14", Entry.CHAT)
+
+
+def test_a_difference_that_needs_no_restart_is_found_without_one(tmp_path: Path) -> None:
+    """Only many tools come in another order each time: one or two of them do not."""
+    ran, turn = tmp_path / "ran", iter(range(1_000))
+
+    def turned(asked: Asked) -> None:
+        tools = asked.body.get("tools") or []
+        if len(tools) >= MANY_TOOLS:
+            by = next(turn) % len(tools)
+            asked.body["tools"] = tools[by:] + tools[:by]
+
+    judged = judge(
+        Target(middle=Layer(request=turned)), recorder=True, rules=("PFX-14",), entries=(Entry.CHAT,),
+        restart_command=("touch", str(ran)), allow_disruptive=True,
+    )  # fmt: skip
+    assert judged.status("PFX-14", Entry.CHAT) is Status.FAIL, judged.said
+    assert "sent twice without a restart in between" in judged.reason("PFX-14", Entry.CHAT)
+    assert not ran.exists()
