@@ -182,7 +182,7 @@ def results_follow_their_calls(observed: Observed) -> Verdict:
     if not problems:  # the others look for the results' places
         problems = [*_out_of_place(request, observed), *_unlike_text(request, observed)]
         if any(item.error for item in t.plain.sent.of("tool result")):
-            problems += _error_lost(request, observed)
+            problems += _error_lost(request, t.plain.sent, observed)
     seen_in = t.plain
     images = ""
     if not t.images.refused and t.images.got is not None:
@@ -260,11 +260,15 @@ def _unlike_text(request: Request, observed: Observed) -> Iterator[Problem]:
             yield "result-encoded", "a tool result in list form arrives as JSON, not as its texts", change
 
 
-def _error_lost(request: Request, observed: Observed) -> list[Problem]:
+def _error_lost(request: Request, sent: Request, observed: Observed) -> list[Problem]:
     """`is_error` must leave a trace: a flag, or words besides the result's own that the other results do not get."""
+    at = {name: _index(request, RESULT_TEXTS[name]) for name in ("weigh", "read")}
+    together = at["weigh"] == at["read"]
 
     def besides(name: str) -> tuple[str, bool]:
-        item = request.items[_index(request, RESULT_TEXTS[name])]
+        if together:
+            return _around(request.items[at["weigh"]].text, RESULT_TEXTS[name], sent), False
+        item = request.items[at[name]]
         rest = item.text
         for text in RESULT_TEXTS.values():
             rest = rest.replace(text, "")
@@ -277,11 +281,24 @@ def _error_lost(request: Request, observed: Observed) -> list[Problem]:
 
     if besides("weigh") != besides("read"):
         return []
-    item = request.items[_index(request, RESULT_TEXTS["weigh"])]
+    item = request.items[at["weigh"]]
     change = Change(
         item.place, 0, "is_error: true", shown(item.text, observed), "content dropped", "the value of `is_error`"
     )
     return [("error-lost", "a failed tool result arrives as if it had succeeded", change)]
+
+
+def _around(text: str, result: str, sent: Request) -> str:
+    """The words between one of several results in one text and the one before it, and behind it on its line, without
+    the names and ids that are its call's own."""
+    before, _, behind = text.partition(result)
+    ends = [before.rfind(other) + len(other) for other in RESULT_TEXTS.values() if other in before]
+    start = max(ends, default=0)
+    words = f"{before[start:]}\n{behind.partition(chr(10))[0]}"
+    for call in sent.of("tool call"):
+        for own in filter(None, (call.id, call.name)):
+            words = words.replace(own, "")
+    return words.strip()
 
 
 def _neighbours(request: Request, item: Item) -> Sequence[Item]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from suite_layers import Layer
+from suite_layers import Asked, Change, Json, Layer
 from suite_odd_engines import CACHES, MODELS, UNRELIABLE, head_only
 from suite_odd_gateways import ANSWERS, GATEWAYS, ON_BOTH_ENTRIES, no_details_on_chat, only
 from suite_targets import Judged, Target, judge
@@ -11,6 +11,7 @@ from suite_targets import Judged, Target, judge
 from conformance.options import Budget
 from conformance.rules import RULES
 from conformance.verdicts import Entry, ExitCode, Status
+from reference_gateway.messages.content import ERROR_MARK
 
 
 def accused(judged: Judged) -> dict[str, str]:
@@ -137,3 +138,36 @@ def test_a_cache_that_keeps_only_the_head_is_not_a_matter_of_tools() -> None:
     """Its constant is a finding (PIN-03); that the tool section varies is none."""
     judged = judge(Target(back=Layer(usage=head_only(1024))), recorder=False)
     assert set(accused(judged)) <= {"PIN-03 messages", "PIN-03 chat"}
+
+
+def results_as_text(asked: Asked) -> None:
+    """Calls and their results as text, all results of a turn in one message, for an engine without tools."""
+    messages: list[Json] = []
+    for message in asked.body.get("messages", ()):
+        if message.get("tool_calls"):
+            said = [f"{call['function']['name']}({call['function']['arguments']})" for call in message["tool_calls"]]
+            messages.append({"role": "assistant", "content": "\n".join((message.get("content") or "", *said))})
+        elif message["role"] == "tool":
+            content = message["content"]
+            text = content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
+            said = [f"<result of={message['tool_call_id']}>", text, "</result>"]
+            if messages[-1]["content"].endswith("</result>"):
+                said.insert(0, messages.pop()["content"])
+            messages.append({"role": "user", "content": "\n".join(said)})
+        else:
+            messages.append(message)
+    asked.body["messages"] = messages
+
+
+def results_as_text_alone(asked: Asked) -> None:
+    results_as_text(asked)
+    for message in asked.body["messages"]:
+        if isinstance(message["content"], str):
+            message["content"] = message["content"].replace(ERROR_MARK, "")
+
+
+@pytest.mark.parametrize(("rendered", "lost"), [(results_as_text, False), (results_as_text_alone, True)])
+def test_a_failure_is_looked_for_beside_its_own_result_where_all_are_one_text(rendered: Change, lost: bool) -> None:
+    judged = judge(Target(middle=Layer(request=rendered)), recorder=True, entries=(Entry.MESSAGES,), rules=("CON-02",))
+    assert judged.status("CON-02") is (Status.FAIL if lost else Status.PASS), judged.said
+    assert ("as if it had succeeded" in judged.reason("CON-02")) is lost
