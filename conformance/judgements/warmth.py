@@ -84,8 +84,8 @@ class _Comparison:
 
 
 def _compare(one: tuple[Observed, Arm], two: tuple[Observed, Arm]) -> _Comparison:
-    appended = _appended(one[1], two[1])
-    kept = {entry.entry.path: _kept_growth(arm, each) for (entry, arm), each in zip((one, two), appended, strict=True)}
+    grown = appended(one[1], two[1])
+    kept = {entry.entry.path: kept_growth(arm, each) for (entry, arm), each in zip((one, two), grown, strict=True)}
     rows = tuple((path, len(found), round(_middle(found), 3) if found else None) for path, found in kept.items())
     table = Table("share of what was appended that later turns read from cache", ("entry", "turns", "median"), rows)
     n = len(one[1].new_turns) + len(two[1].new_turns)
@@ -106,19 +106,24 @@ def _compare(one: tuple[Observed, Arm], two: tuple[Observed, Arm]) -> _Compariso
     return _Comparison(None, False, f"some turns are warm on one entry and cold on the other: {reason}", n, table)
 
 
-def _appended(one: Arm, two: Arm) -> tuple[list[int], list[int]]:
-    """What each turn's prompt has more than the first one's, in tokens: where both arms append alike, the lesser total.
+def appended(one: Arm, two: Arm) -> tuple[list[int], list[int]]:
+    """What each turn's prompt has more than the first answered one's, in tokens; the lesser where both append alike.
 
     An entry whose totals then grow faster counts cached tokens twice: USE-01's matter, which makes no cache cold.
     """
-    ones, twos = ([(s.prompt or 0) - (arm.new_turns[0].prompt or 0) for s in arm.new_turns] for arm in (one, two))
+    ones, twos = ([(s.prompt or 0) - _first_prompt(arm) for s in arm.new_turns] for arm in (one, two))
     if one.growth != two.growth:
         return ones, twos
     lesser = [min(turn) for turn in zip(ones, twos, strict=False)]
     return lesser, lesser
 
 
-def _kept_growth(arm: Arm, appended: list[int]) -> list[float]:
+def _first_prompt(arm: Arm) -> int:
+    """Tokens of the first turn that was answered."""
+    return next((s.prompt for s in arm.new_turns if s.valid and s.prompt), 0)
+
+
+def kept_growth(arm: Arm, appended: list[int]) -> list[float]:
     """For each new turn after the second: how much more it reads from cache than the second one, by what was appended.
 
     `appended` is by turn, in tokens. 1 where every turn keeps all before it; 0 where counts are pinned, whatever they

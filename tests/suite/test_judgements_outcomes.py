@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from conformance.evidence.conversation import Conversation, Sent
+from conformance.evidence.hotpair import Arm, Pair
+from conformance.judgements import warmth
 from conformance.judgements.stream import sequence_faults
 from conformance.roots import EXPLAINED_BY, ONLY_BY_CODES, link_roots
 from conformance.verdicts import Entry, ExitCode, Status, Vantage, Verdict, by_rule, exit_code
@@ -185,3 +188,18 @@ def test_no_failure_is_explained_in_a_circle() -> None:
 
     for rule in EXPLAINED_BY:
         causes(rule)
+
+
+# Warmth
+
+
+@pytest.mark.parametrize("growth", [300, 400])
+def test_a_first_turn_that_failed_makes_no_entry_cold(growth: int) -> None:
+    def arm(first: Sent, growth: int) -> Arm:
+        turns = [Sent(2_000 + 300 * turn, 1_700 + 300 * turn) for turn in range(1, 9)]
+        pairs = [Pair(turn, None, new) for turn, new in enumerate(turns, start=1)]
+        return Arm("pinned", cast(Conversation, None), growth, first=first, pairs=pairs)
+
+    one, two = arm(Sent(None, None, valid=False), 300), arm(Sent(2_000, 0), growth)
+    for each, appended in zip((one, two), warmth.appended(one, two), strict=True):
+        assert min(warmth.kept_growth(each, appended)) > 0.8
