@@ -188,10 +188,12 @@ class _Watch:
 
     def learn(self) -> None:
         """See how the target answers, before anything is done to it."""
-        for _ in range(3):
+        for _ in range(2):
             status, connected = self._get()
-            self._status = self._status if status in (None, TOO_MANY) else status
+            if status is not None and status < 500 and status != TOO_MANY:
+                self._status = status
             self._keeps = status is not None and not connected
+            time.sleep(LOOK_S)  # as between two looks: a connection is kept for so long, or not
         self.away, self.signs = "", 0
 
     def look(self) -> bool:
@@ -235,7 +237,8 @@ class _Watch:
                 self._note("a connection was cut")
             self._announced = True  # whatever comes next needs a new connection
             return None, connected
-        self._announced = response.headers.get("connection", "").lower() == "close"
+        limited = response.status_code == TOO_MANY  # the next look comes later than a connection may be kept
+        self._announced = limited or response.headers.get("connection", "").lower() == "close"
         return response.status_code, connected
 
     def _note(self, what: str) -> None:

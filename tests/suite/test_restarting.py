@@ -48,7 +48,7 @@ def endpoint(url: str, key: str | None = None) -> Endpoint:
 
 
 @contextmanager
-def meanwhile(work: object, after_s: float = 0.4) -> Iterator[None]:
+def meanwhile(work: object, after_s: float = 0.7) -> Iterator[None]:
     """Call `work` on another thread, a little later."""
     assert callable(work)
     timer = threading.Timer(after_s, work)
@@ -61,37 +61,42 @@ def meanwhile(work: object, after_s: float = 0.4) -> Iterator[None]:
 
 def test_a_restart_shows_by_the_connection_that_was_kept() -> None:
     with Restartable(App()) as target, meanwhile(target.restart):
-        seen = restart(("sleep", "0.8"), endpoint(target.url), WAITS)
+        seen = restart(("sleep", "1.1"), endpoint(target.url), WAITS)
     assert seen in ("a connection that it kept open was closed", "connections were refused", "a connection was cut")
 
 
 def test_the_target_is_back_when_it_answers_as_before_not_when_it_answers() -> None:
     app = App((), (503,) * 8)
-    with Restartable(app) as target, meanwhile(target.restart, 0.2):
+    with Restartable(app) as target, meanwhile(target.restart, 0.7):
         began = time.monotonic()
-        assert restart(("sleep", "0.5"), endpoint(target.url), WAITS)
+        assert restart(("sleep", "1.1"), endpoint(target.url), WAITS)
         assert time.monotonic() - began > 0.8, "eight looks, a tenth of a second apart"
 
 
 def test_a_command_that_ends_before_the_target_goes_is_waited_for() -> None:
-    with Restartable(App()) as target, meanwhile(target.restart, 0.5):
+    with Restartable(App()) as target, meanwhile(target.restart, 0.7):
         assert restart(("true",), endpoint(target.url), WAITS)
 
 
 def test_a_target_that_goes_after_the_command_ended_is_watched_longer() -> None:
     """A rolling restart that nobody waits for: the second of two replicas goes a while after the first."""
     app = App()
-    with Restartable(app) as target, meanwhile(target.restart, 0.4), meanwhile(target.restart, 1.0):
+    with Restartable(app) as target, meanwhile(target.restart, 0.7), meanwhile(target.restart, 1.3):
         assert restart(("true",), endpoint(target.url), WAITS)
         assert app.made == 3, "both restarts are over"
 
 
 def test_a_target_that_limits_the_rate_of_looks_is_there() -> None:
     limited = (429,) * 60
-    with Restartable(App((200, 429, 429), limited)) as target, meanwhile(target.restart, 0.2):
-        assert restart(("sleep", "0.5"), endpoint(target.url), WAITS), "answered once before it, and no more"
-    with Restartable(App((200, 200, 200, *limited))) as target:
+    with Restartable(App((200, 429), limited)) as target, meanwhile(target.restart, 0.7):
+        assert restart(("sleep", "1.1"), endpoint(target.url), WAITS), "answered once before it, and no more"
+    with Restartable(App((200, 200, *limited))) as target:
         assert restart(("true",), endpoint(target.url), WAITS) == "", "a limit shows no restart"
+
+
+def test_a_target_that_answered_with_errors_before_is_back_when_it_answers() -> None:
+    with Restartable(App((503,) * 60)) as target, meanwhile(target.restart, 0.7):
+        assert restart(("sleep", "1.1"), endpoint(target.url), WAITS)
 
 
 def test_a_short_wait_ends_without_a_sign_and_not_in_a_failure() -> None:
@@ -105,16 +110,20 @@ def test_a_target_that_stays_shows_nothing(headers: dict[str, str]) -> None:
         assert restart(("sleep", "0.3"), endpoint(target.url), WAITS) == ""
 
 
-def test_a_server_that_hangs_up_after_each_answer_shows_nothing_by_that() -> None:
+@pytest.mark.parametrize("idle_s", [None, 0.03], ids=["after each answer", "after a short while"])
+def test_a_server_that_hangs_up_shows_nothing_by_that(idle_s: float | None) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
             with suppress(OSError):
                 while True:
                     peer, _ = listener.accept()
-                    with peer:
-                        peer.recv(65536)
-                        peer.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
+                    peer.settimeout(idle_s)
+                    with peer, suppress(TimeoutError):
+                        while peer.recv(65536):
+                            peer.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
+                            if idle_s is None:
+                                break
 
         thread = threading.Thread(target=serve)
         thread.start()
@@ -129,10 +138,10 @@ def test_a_command_that_fails_late_fails_although_the_target_is_back() -> None:
     said = r"`sh \.\.\.` ended with exit code 7: it wrote nothing"
     with (
         Restartable(App()) as target,
-        meanwhile(target.restart, 0.2),
+        meanwhile(target.restart, 0.7),
         pytest.raises(RestartFailed, match=said),
     ):
-        restart(("sh", "-c", "sleep 0.7; exit 7"), endpoint(target.url), WAITS)
+        restart(("sh", "-c", "sleep 1.2; exit 7"), endpoint(target.url), WAITS)
 
 
 def test_a_command_that_cannot_be_run_is_named() -> None:
