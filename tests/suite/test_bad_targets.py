@@ -52,7 +52,7 @@ RECORDED = {
     "no usage in streams": STREAMS | {"STR-06", "USE-01", "USE-05", "USE-09"},
     "breaks streams": rules("STR-01"),
     "ends streams early": rules("STR-01", "STR-07", "STR-09", "USE-07"),
-    "ends chat streams early": rules("STR-07", "USE-07"),
+    "ends chat streams early": rules("STR-07", "STR-09", "USE-07"),
     "response cache, new ids": INCOMPLETE,
 }
 """What fails with a recorder behind the gateway, on either entry."""
