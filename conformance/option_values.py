@@ -13,7 +13,7 @@ from conformance.baseline import read as read_baseline
 from conformance.errors import UsageProblem
 from conformance.observe.under_load import LOAD_FAULTS
 from conformance.options import Budget, RunOptions
-from conformance.restarting import runnable
+from conformance.restart_command import runnable
 from conformance.rules import FAMILIES, select
 from conformance.sessions import CLIENTS
 from conformance.verdicts import Entry

@@ -12,7 +12,7 @@ from conformance.observe.observed import Observed
 from conformance.observe.restarted import Restart
 from conformance.options import RunOptions
 from conformance.preflight import Preflight, check_target
-from conformance.restarting import Waits, program_name, restart
+from conformance.restart_command import Waits, program_name, restart
 from conformance.rules import ACROSS_RESTART, Rule
 from conformance.verdicts import Entry
 from conformance.wire.endpoint import Endpoint

@@ -19,7 +19,6 @@ from conformance.verdicts import Cell, Change, Status, Table, Vantage, Verdict
 from conformance.wire.exchange import Exchange
 
 REORDERED = ("tools re-ordered", "keys re-ordered")
-NOT_SEEN = "restart-not-seen"
 
 
 @dataclass(frozen=True)
@@ -104,13 +103,13 @@ def _across(first: Verdict, observed: Observed, compared: Compared) -> Verdict:
         return judging.withholds(
             f"{first.reason}; but nothing is known of {len(lost) or len(pairs)} of {len(pairs)} requests sent again "
             f"around a restart: {why}",
-            n, code=NOT_SEEN, tables=(*first.tables, table),
+            n, code="lost-around-restart", tables=(*first.tables, table),
         )  # fmt: skip
     if not across.seen:
         return judging.withholds(
             f"{first.reason}, also in {len(seen)} requests sent after the restart command; but nothing showed "
             "that the target was restarted: no connection was refused or closed, and no answer was an error",
-            n, code=NOT_SEEN, tables=(*first.tables, table),
+            n, code="restart-not-seen", tables=(*first.tables, table),
         )  # fmt: skip
     return judging.passes(f"{first.reason}, and so across a restart ({across.seen})", n, tables=(*first.tables, table))
 

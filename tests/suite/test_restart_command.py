@@ -22,7 +22,7 @@ from conformance.errors import RestartFailed
 from conformance.observe.restarted import MANY_TOOLS
 from conformance.options import Budget, RunOptions
 from conformance.pair import ALIAS, MODEL
-from conformance.restarting import Waits
+from conformance.restart_command import Waits
 from conformance.rules import ACROSS_RESTART
 from conformance.run import Run
 from conformance.verdicts import Entry, ExitCode, Status, Verdict
@@ -242,7 +242,7 @@ def test_what_does_not_arrive_after_the_restart_is_no_pass(tmp_path: Path) -> No
             encoding="utf-8",
         )
         judged = Judged(asked)
-    assert {(v.status, v.code) for v in judged.report.verdicts} == {(Status.INCONCLUSIVE, "restart-not-seen")}
+    assert {(v.status, v.code) for v in judged.report.verdicts} == {(Status.INCONCLUSIVE, "lost-around-restart")}
     assert "3 of 3 requests sent again around a restart" in judged.of("PFX-09").reason
     assert "no such request reached the recorder" in judged.of("PFX-14").reason
     assert judged.code is ExitCode.INCOMPLETE

@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from conformance.errors import RestartFailed
-from conformance.restarting import Waits, program_name, restart
+from conformance.restart_command import Waits, program_name, restart
 from conformance.servers import Restartable
 from conformance.wire.endpoint import Endpoint
 
