@@ -29,7 +29,7 @@ from .script import (
     identifier,
     next_step,
 )
-from .sizing import DEFER, LONGEST_SALT, Shape, Sizes, ToolSize, copied, deferred_sizes, plan, tool_table
+from .sizing import DEFER, Shape, Sizes, ToolSize, check_salt, copied, deferred_sizes, plan, tool_table
 from .tool_definitions import compact
 
 PROBE_MAX_TOKENS: Final = 16
@@ -387,15 +387,6 @@ def _surroundings(seed: str, lines: Sequence[str]) -> str:
         "day": f"Day: {DAY}",
     }
     return "\n\n" + "\n".join(values[line] for line in lines) + "\n"
-
-
-def check_salt(salt: str) -> None:
-    plain = salt.isascii() and salt.isprintable() and not set(salt) & set('"\\ ')
-    if not (plain and 4 <= len(salt) <= LONGEST_SALT):
-        raise ValueError(
-            f"salt must be 4 to {LONGEST_SALT} printable ASCII characters without space, quote or backslash, "
-            f"got {salt!r}"
-        )
 
 
 def _check_ascii(name: str, text: str) -> None:

@@ -244,3 +244,13 @@ def _fitting_schemas(profile: ClientProfile, chosen: Sequence[ToolPart], factor:
         factor *= 0.8
         schemas = [_schema(profile, tool, factor) for tool in chosen]
     return schemas
+
+
+def check_salt(salt: str) -> None:
+    """Raises ValueError unless a salt is plain ASCII, of a length that the sizes in bytes leave room for."""
+    plain = salt.isascii() and salt.isprintable() and not set(salt) & set('"\\ ')
+    if not (plain and 4 <= len(salt) <= LONGEST_SALT):
+        raise ValueError(
+            f"salt must be 4 to {LONGEST_SALT} printable ASCII characters without space, quote or backslash, "
+            f"got {salt!r}"
+        )

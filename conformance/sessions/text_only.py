@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from .filler import filler, salted
-from .session import DEFAULT_MODEL, PROBE_MAX_TOKENS, check_salt
+from .session import DEFAULT_MODEL, PROBE_MAX_TOKENS
+from .sizing import check_salt
 
 LEAST_BYTES: Final = 512
 
