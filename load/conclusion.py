@@ -65,6 +65,7 @@ def exit_code(record: Record, held: list[Held]) -> LoadExit:
     total = record.samples.total()
     if any(h.holds is False for h in held) or (not held and total.errors):
         return LoadExit.FAILED
-    if any(h.holds is None for h in held) or (record.stopped is not None and not timed) or not total.requests:
+    unjudged = any(h.holds is None for h in held) or (not held and total.resent)
+    if unjudged or (record.stopped is not None and not timed) or not total.requests:
         return LoadExit.INCOMPLETE
     return LoadExit.GREEN

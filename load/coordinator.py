@@ -25,7 +25,7 @@ from load.plans import plan_for
 from load.processes import own_cpu, process_cpu, say
 from load.record import Point, Record
 from load.samples import Sample
-from load.sending import UNFINISHED
+from load.sending import UNFINISHED, load_sdks
 from load.talk import hash_of
 from load.tiers import Tiers, scrape
 
@@ -58,6 +58,7 @@ class Worker:
 
     def begin(self, plan: Plan, options: LoadOptions, index: int, count: int) -> None:
         """Take part in a run."""
+        load_sdks(plan)
         self._cpu = own_cpu()
         self.board.begin(plan, options, index, count)
 
@@ -134,6 +135,8 @@ class Leader:
             options = from_dict({**options.as_dict(), "run": _new_run()})
         pool = tiers.pool_tokens if tiers is not None else None
         plan = plan_for(options, pool)
+        if self.worker is not None:
+            load_sdks(plan)
         record = Record(options, plan, pool_tokens=options.pool_tokens or pool)
         record.block_size = tiers.block_size if tiers is not None else None
         record.first, record.began = tiers, time.time()

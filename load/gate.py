@@ -23,6 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from load.errors import LoadProblem
 from load.record import Record
+from load.samples import Tally
 from load.second_tier import SecondTier
 from load.shapes import RETURN
 
@@ -78,9 +79,7 @@ def judge(gate: Gate, record: Record, tier: SecondTier | None) -> list[Held]:
     """Every condition that was asked for."""
     found: list[Held] = []
     if gate.errors is not None:
-        errors = record.samples.total().errors
-        said = f"{errors:,} of {record.samples.total().requests:,} requests failed, at most {gate.errors} may"
-        found.append(Held("errors", errors <= gate.errors, said, "ERR-02"))
+        found.append(_errors(gate.errors, record.samples.total()))
     for entry, least in gate.hit_rate:
         if least is not None:
             rate = record.samples.total(entry=entry).hit_rate
@@ -96,6 +95,21 @@ def judge(gate: Gate, record: Record, tier: SecondTier | None) -> list[Held]:
     if gate.answers_unchanged:
         found.append(_answers(tier))
     return found
+
+
+def _errors(most: int, total: Tally) -> Held:
+    said = f"{total.errors:,} of {total.requests:,} requests failed, at most {most} may"
+    if total.errors <= most < total.errors + total.resent:
+        return Held("errors", None, f"{said}; {dropped(total)}", "ERR-02")
+    return Held("errors", total.errors <= most, said, "ERR-02")
+
+
+def dropped(total: Tally) -> str:
+    """What is to be said of requests that had to be sent a second time."""
+    return (
+        f"{total.resent:,} were answered on a second try only: the connection they first went out on ended without a "
+        f"byte of an answer (a server that keeps connections for a moment only, or one that drops requests)"
+    )
 
 
 def _least(name: str, rate: float | None, least: float, unknown: str) -> Held:

@@ -40,6 +40,7 @@ class Sample:
     recalled: bool | None = None
     start_prompt: int | None = None  # what message_start said
     answer: str = ""  # eight hex digits of the text's hash
+    resent: bool = False  # on a new connection, where one that had not rested ended without a byte of an answer
     counts: bool = True  # False: a request that reports no usage by nature (count_tokens)
 
     def row(self) -> list[Any]:
@@ -62,6 +63,7 @@ class Tally:
 
     requests: int = 0
     errors: int = 0
+    resent: int = 0
     reported: int = 0
     unreported: int = 0
     prompt: int = 0
@@ -74,6 +76,7 @@ class Tally:
         """Count one request."""
         self.requests += 1
         self.errors += sample.error is not None
+        self.resent += sample.resent and sample.error is None
         self.sent_bytes += sample.sent_bytes
         self.seconds += sample.total
         self.output += sample.output or 0

@@ -12,25 +12,24 @@ from typing import Any, Final
 
 import gevent
 import orjson
-from geventhttpclient.response import HTTPConnectionClosed
 from geventhttpclient.url import URL
 from locust.contrib.fasthttp import FastHttpSession
 
 from conformance.errors import PrefixproofError
+from conformance.sessions import CLIENTS
 from conformance.verdicts import Entry
 from conformance.wire.client import Wire
-from conformance.wire.endpoint import KEPT_ALIVE_S, RUN_HEADER, USER_AGENT
+from conformance.wire.endpoint import RUN_HEADER, USER_AGENT
 from conformance.wire.usage import messages_usage
 from load.answers import LONGEST_LINE, StreamReading, error_kind, read_plain, text_hash
+from load.connections import Connections
+from load.plan import Plan
 from load.samples import Sample
 from load.talk import Outgoing, as_object
 
 UNFINISHED: Final = "the run ended before the answer"
 
 _CHUNK: Final = 65_536
-_MAY_BE_STALE_S: Final = 0.5
-"""A connection that rested for less was not closed for resting."""
-
 _LONGEST_PLAIN: Final = 64 * 1024 * 1024
 
 
@@ -41,9 +40,9 @@ class Sender:
         self._host = host.rstrip("/")
         # Locust's client, below the layer that keeps cookies, follows redirects and turns a refusal into an exception:
         # a coding client does none of it, and the sessions of one user are different people's.
-        self._clients: Any = client.client.clientpool
-        self._base = URL(self._host)
-        self._prefix = getattr(self._base, "quoted_uri", self._base.request_uri).rstrip("/")
+        base = URL(self._host)
+        self._connections = Connections(client.client.clientpool, base)
+        self._prefix = getattr(base, "quoted_uri", base.request_uri).rstrip("/")
         self._key = api_key
         self._run = run
         self._constant = {"content-type": "application/json", "accept-encoding": "identity", RUN_HEADER: run}
@@ -51,7 +50,6 @@ class Sender:
             self._constant |= {"authorization": f"Bearer {api_key}", "x-api-key": api_key}
         self._timeout_s = timeout_s
         self._wire: Wire | None = None
-        self._used = time.monotonic()
 
     def send(self, outgoing: Outgoing, phase: str, keep: Callable[[Sample], None]) -> Sample:
         """Send, read the whole answer, and say what is known of it. Never raises for what a target does.
@@ -106,7 +104,11 @@ class Sender:
         return own
 
     def _by_fast_client(self, outgoing: Outgoing, sample: Sample, began: float) -> None:
-        stream = self._open(outgoing)
+        def doubtful() -> None:
+            sample.resent = True
+
+        path, headers = self._prefix + outgoing.path, self._headers(outgoing)
+        stream = self._connections.post(path, outgoing.body, headers, doubtful)
         try:
             sample.status = stream.status_code
             streamed = "text/event-stream" in (stream.get("content-type") or "")
@@ -125,26 +127,6 @@ class Sender:
         finally:
             stream.release()
 
-    def _open(self, outgoing: Outgoing) -> Any:
-        """Send the request; the answer's head.
-
-        A server may close an idle connection just when it is used again. Then nothing was answered, and the request
-        goes out once more on a new one, as clients do.
-        """
-        idle = time.monotonic() - self._used
-        if idle > KEPT_ALIVE_S:
-            self._clients.close()
-        path, headers = self._prefix + outgoing.path, self._headers(outgoing)
-        try:
-            return self._clients.get_client(self._base).request("POST", path, outgoing.body, headers)
-        except (HTTPConnectionClosed, ConnectionResetError, BrokenPipeError):
-            if idle < _MAY_BE_STALE_S:
-                raise
-            self._clients.close()
-            return self._clients.get_client(self._base).request("POST", path, outgoing.body, headers)
-        finally:
-            self._used = time.monotonic()
-
     def _by_sdk(self, outgoing: Outgoing, sample: Sample) -> None:
         if self._wire is None:
             self._wire = Wire(
@@ -160,6 +142,18 @@ class Sender:
         sample.error = exchange.error.split(":")[0] if exchange.error else None
         _note_usage(sample, exchange.usage)
         sample.answer = text_hash(exchange.text)
+
+
+def load_sdks(plan: Plan) -> None:
+    """Import the SDKs that sessions of this plan go through, before any is timed.
+
+    An import takes seconds in which no greenlet of the process runs: amid a run it would be booked as the target's
+    time to the first token, and connections would rest for longer than their server keeps them.
+    """
+    messages = {CLIENTS[spec.client].dialect == "messages" for spec in plan.sessions if spec.sdk}
+    entries = [Entry.MESSAGES if own else Entry.CHAT for own in messages]
+    with Wire("http://127.0.0.1", api_key=None, model="", timeout_s=1, recorder=None, run_id="load") as wire:
+        wire.load_sdks(entries)
 
 
 def _read_stream(stream: Any, outgoing: Outgoing, sample: Sample, began: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from load.gate import Held
+from load.gate import Held, dropped
 from load.predicting import Prediction
 from load.record import Record
 from load.samples import Tally
@@ -23,6 +23,8 @@ def tables(
     ]
     if record.stopped is not None:
         parts.append(f"ended early: {record.stopped}")
+    if total.resent:
+        parts.append(f"not judged: {dropped(total)}")
     rows = [_tally(f"phase {name}", samples.total(phase=name)) for name in samples.values(0)]
     rows += [_tally(f"entry {name}", samples.total(entry=name)) for name in samples.values(1)]
     rows += [_tally(f"client {name}", samples.total(client=name)) for name in samples.values(2)]

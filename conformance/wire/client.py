@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -193,6 +193,11 @@ class Wire:
         silent = reply.failure if reply.failure in ("timeout", "reset") else reply.answer.failure
         self.breaker.note(status=reply.status, failure=silent, seconds=time.perf_counter() - began)
         return reply
+
+    def load_sdks(self, entries: Iterable[Entry]) -> None:
+        """Import the SDKs of these entries and make their clients, so that no request waits for it."""
+        for entry in entries:
+            self._sdk(entry)
 
     def replay(self, stream: bytes) -> Answer:
         """What the official `anthropic` SDK accumulates from a stream's bytes; nothing is sent."""

@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterator
 import uvicorn
 from starlette.applications import Starlette
 
+_KEEP_ALIVE_S = 75
+"""How long an idle connection is kept, as proxies do: with uvicorn's 5 s a client that pauses often finds it closed."""
+
 
 class PortError(OSError):
     """The address cannot be listened on; the message says why."""
@@ -42,7 +45,10 @@ def serve(
 
     `on_ready` is called once requests are answered, `on_stop` when a signal asks to end.
     """
-    config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=3, lifespan="on")
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, timeout_graceful_shutdown=3, timeout_keep_alive=_KEEP_ALIVE_S,
+        lifespan="on",
+    )  # fmt: skip
     with listener, asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
         runner.run(_Server(config, on_ready, on_stop).serve(sockets=[listener]))
 
