@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import orjson
 from locust.contrib.fasthttp import FastHttpSession
 from locust.event import EventHook
 
@@ -15,6 +14,7 @@ from conformance.sessions.compaction import ContextMeter
 from load.day.acts import Act, day
 from load.day.arm import ROWS, Arm
 from load.day.talks import DayTalks
+from load.day.usage_log import lines_of, logged
 from load.errors import TargetGone
 from load.processes import keep_freed_memory, process_cpu, say
 from load.samples import Sample
@@ -36,6 +36,7 @@ def play(
     began, cpu = time.monotonic(), process_cpu()
     said = began
     failures = 0
+    written = len(lines_of(usage_log)) if usage_log is not None else 0
     writer = CaptureFile(capture) if capture is not None else None
     try:
         for number, act in enumerate(todo):
@@ -63,23 +64,13 @@ def play(
     arm.cpu = {name: after[name] - cpu.get(name, 0.0) for name in after}
     arm.after = scrape(engine) if engine else None
     arm.compactions = talks.compactions
-    arm.truth = (
-        _logged(usage_log, len(arm.samples)) if usage_log else [(s.prompt or 0, s.cached or 0) for s in arm.samples]
-    )
+    if usage_log is not None:
+        arm.truth = logged(usage_log, len(arm.samples), before=written)
+    else:
+        arm.truth = [(s.prompt or 0, s.cached or 0) for s in arm.samples]
     return arm
 
 
 def _usage(sample: Sample) -> dict[str, int]:
     """What an OpenAI upstream would have reported."""
     return {"prompt_tokens": sample.prompt or 0, "cached_tokens": sample.cached or 0}
-
-
-def _logged(path: Path, count: int) -> list[tuple[int, int]]:
-    """The last `count` lines of the gateway's usage log: the day was sent one request after the other."""
-    found = []
-    for line in path.read_bytes().splitlines()[-count:]:
-        usage = orjson.loads(line)["usage"] or {}
-        found.append((usage["prompt_tokens"], usage["prompt_tokens_details"]["cached_tokens"]))
-    if len(found) != count:
-        raise TargetGone(f"the gateway logged {len(found)} of {count} requests")
-    return found

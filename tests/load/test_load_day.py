@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,8 @@ from load.day.inputs import Inputs, part_of, read_inputs
 from load.day.model import simulate, write_traffic
 from load.day.tables import arm_text, distribution_off, distribution_on, warm_turns
 from load.day.talks import CLAUDE, DayTalks
-from load.errors import LoadProblem
+from load.day.usage_log import logged
+from load.errors import LoadProblem, TargetGone
 from load.lru import Cache
 from load.samples import Sample
 
@@ -117,3 +119,35 @@ def test_a_part_of_the_day_is_asked_for_in_shares() -> None:
     for part in (0, 1.5, -1):
         with pytest.raises(LoadProblem, match="--part"):
             part_of(read_inputs(), part)
+
+
+def usage_line(prompt: int, cached: int | None) -> bytes:
+    details = None if cached is None else {"cached_tokens": cached}
+    return orjson.dumps({"usage": {"prompt_tokens": prompt, "prompt_tokens_details": details}}) + b"\n"
+
+
+def test_the_last_lines_of_the_usage_log_are_waited_for_and_half_a_line_is_none(tmp_path: Path) -> None:
+    log = tmp_path / "usage.jsonl"
+    last = usage_line(30, 20)
+    log.write_bytes(usage_line(1, 1) + usage_line(10, 5) + usage_line(20, None) + last[:9])
+
+    def later() -> None:
+        with log.open("ab") as file:
+            file.write(last[9:])
+
+    writer = threading.Timer(0.2, later)
+    writer.start()
+    try:
+        assert logged(log, 3, before=1) == [(10, 5), (20, 0), (30, 20)]
+    finally:
+        writer.join()
+
+
+def test_lines_that_never_come_are_said(tmp_path: Path) -> None:
+    log = tmp_path / "usage.jsonl"
+    with pytest.raises(TargetGone, match="logged 0 of 2 requests"):
+        logged(log, 2, patience_s=0.1)
+    log.write_bytes(usage_line(10, 5) + b'{"usage": null}\n')
+    assert logged(log, 2) == [(10, 5), (0, 0)]
+    with pytest.raises(TargetGone, match="logged 2 of 3 requests"):
+        logged(log, 3, patience_s=0.1)
