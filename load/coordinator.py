@@ -233,7 +233,7 @@ class Leader:
 
     def _point(self, record: Record) -> None:
         sums = {entry: record.samples.total(entry=entry) for entry in record.samples.values(1)}
-        counted = {entry: (tally.prompt, tally.cached) for entry, tally in sums.items()}
+        counted = {entry: (tally.rated, tally.cached) for entry, tally in sums.items()}
         record.series.append(Point(time.time() - record.began, self.phase_name, counted, self._scrape()))
 
     def _workers_lost(self) -> bool:

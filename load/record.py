@@ -17,7 +17,7 @@ class Point:
 
     at: float
     phase: str
-    sums: dict[str, tuple[int, int]]  # entry -> prompt, cached
+    sums: dict[str, tuple[int, int]]  # entry -> prompt tokens with a cached count, cached
     tiers: Tiers | None
 
 

@@ -102,7 +102,7 @@ def ceilings(record: Record) -> dict[str, Any]:
             sums[name][half + 1] += request.prompt
     rows = {name: _rates(*values) for name, values in sums.items()}
     first, second = (record.samples.total(phase=name) for name in HALVES)
-    rows["measured"] = _rates(first.cached, first.prompt, second.cached, second.prompt)
+    rows["measured"] = _rates(first.cached, first.rated, second.cached, second.rated)
     return {"kind": trace.kind, "block": block, "requests": len(trace.requests), "complete": complete, "rates": rows}
 
 

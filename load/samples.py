@@ -59,7 +59,10 @@ def from_row(row: list[Any]) -> Sample:
 
 @dataclass(slots=True)
 class Tally:
-    """Sums over requests. `reported` are those that said both counts; only they make up the hit rate."""
+    """Sums over requests. `reported` are those that said both counts; only they make up the hit rate.
+
+    `prompt` counts what was said at all, `rated` the prompt tokens of those that said how much of them was cached.
+    """
 
     requests: int = 0
     errors: int = 0
@@ -67,6 +70,7 @@ class Tally:
     reported: int = 0
     unreported: int = 0
     prompt: int = 0
+    rated: int = 0
     cached: int = 0
     output: int = 0
     sent_bytes: int = 0
@@ -82,11 +86,12 @@ class Tally:
         self.output += sample.output or 0
         if sample.error is not None or not sample.counts:
             return
+        self.prompt += sample.prompt or 0
         if sample.prompt is None or sample.cached is None:
             self.unreported += 1
             return
         self.reported += 1
-        self.prompt += sample.prompt
+        self.rated += sample.prompt
         self.cached += sample.cached
 
     def join(self, other: Tally) -> None:
@@ -96,8 +101,8 @@ class Tally:
 
     @property
     def hit_rate(self) -> float | None:
-        """Cached over prompt tokens, None where nothing was reported."""
-        return self.cached / self.prompt if self.prompt else None
+        """Cached over prompt tokens where both were reported, None where they never were."""
+        return self.cached / self.rated if self.rated else None
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""

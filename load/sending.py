@@ -30,6 +30,7 @@ from load.talk import Outgoing, as_object
 UNFINISHED: Final = "the run ended before the answer"
 
 _CHUNK: Final = 65_536
+_MOST_TOKENS: Final = 10**9
 _LONGEST_PLAIN: Final = 64 * 1024 * 1024
 
 
@@ -191,8 +192,13 @@ def _read_stream(stream: Any, outgoing: Outgoing, sample: Sample, began: float) 
 
 
 def _note_usage(sample: Sample, usage: Any) -> None:
-    sample.prompt, sample.cached = usage.prompt, usage.cached
-    sample.created, sample.output = usage.created, usage.output
+    sample.prompt, sample.cached = _possible(usage.prompt), _possible(usage.cached)
+    sample.created, sample.output = _possible(usage.created), _possible(usage.output)
+
+
+def _possible(count: int | None) -> int | None:
+    """A count that can be added up; one that no prompt has says nothing."""
+    return None if count is None or abs(count) > _MOST_TOKENS else count
 
 
 def _whole(stream: Any) -> bytes:

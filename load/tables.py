@@ -19,12 +19,17 @@ def tables(
     samples, total = record.samples, record.samples.total()
     parts = [
         f"{record.plan.shape}: {total.requests:,} of {record.plan.requests:,} requests in {record.seconds:.1f} s, "
-        f"{total.prompt:,} prompt tokens, {total.cached:,} cached, {total.errors:,} errors"
+        f"{total.prompt:,} prompt tokens, {_cached(total)} cached, {total.errors:,} errors"
     ]
     if record.stopped is not None:
         parts.append(f"ended early: {record.stopped}")
     if total.resent:
         parts.append(f"not judged: {dropped(total)}")
+    if total.unreported:
+        parts.append(
+            f"{total.unreported:,} of {total.reported + total.unreported:,} answers reported no cached count: hit "
+            "rates are those of the others (vLLM's --enable-prompt-tokens-details, which a gateway must pass on)"
+        )
     rows = [_tally(f"phase {name}", samples.total(phase=name)) for name in samples.values(0)]
     rows += [_tally(f"entry {name}", samples.total(entry=name)) for name in samples.values(1)]
     rows += [_tally(f"client {name}", samples.total(client=name)) for name in samples.values(2)]
@@ -71,7 +76,11 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _tally(name: str, tally: Tally) -> tuple[str, ...]:
     rate = _share(tally.hit_rate)
-    return name, f"{tally.requests:,}", f"{tally.errors:,}", f"{tally.prompt:,}", f"{tally.cached:,}", rate
+    return name, f"{tally.requests:,}", f"{tally.errors:,}", f"{tally.prompt:,}", _cached(tally), rate
+
+
+def _cached(tally: Tally) -> str:
+    return f"{tally.cached:,}" if tally.reported or not tally.unreported else "not reported"
 
 
 def _share(value: float | None) -> str:

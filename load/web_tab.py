@@ -67,8 +67,8 @@ def rows(record: Record) -> list[dict[str, Any]]:
     named += [(f"entry {name}", samples.total(entry=name)) for name in samples.values(1)]
     named += [(f"client {name}", samples.total(client=name)) for name in samples.values(2)]
     found: list[dict[str, Any]] = [
-        {"name": name, "requests": t.requests, "errors": t.errors, "prompt": t.prompt, "cached": t.cached,
-         "rate": _rate(t.cached, t.prompt)}
+        {"name": name, "requests": f"{t.requests:,}", "errors": f"{t.errors:,}", "prompt": f"{t.prompt:,}",
+         "cached": f"{t.cached:,}", "rate": _rate(t.cached, t.rated)}
         for name, t in named
     ]  # fmt: skip
     last = next((p.tiers for p in reversed(record.series) if p.tiers is not None), None)
@@ -77,8 +77,8 @@ def rows(record: Record) -> list[dict[str, Any]]:
         for tier, key in (("L1", "l1"), ("L2", "l2")):
             asked, hits = delta[f"{key}_queries"], delta[f"{key}_hits"]
             if asked is not None and hits is not None:
-                found.append({"name": f"engine {tier}", "requests": "", "errors": "", "prompt": round(asked),
-                              "cached": round(hits), "rate": _rate(hits, asked)})  # fmt: skip
+                found.append({"name": f"engine {tier}", "requests": "", "errors": "", "prompt": f"{asked:,.0f}",
+                              "cached": f"{hits:,.0f}", "rate": _rate(hits, asked)})  # fmt: skip
         if delta["store_bytes"] is not None:
             moved = f"{delta['store_bytes']:,.0f} B stored, {delta['load_bytes'] or 0:,.0f} B loaded"
             found.append(

@@ -120,6 +120,27 @@ def refusal(connection: socket.socket) -> None:
     connection.close()
 
 
+def countless(connection: socket.socket) -> None:
+    connection.recv(1_000_000)
+    usage = b'{"prompt_tokens":%d,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":0}}' % (9 * 10**18)
+    body = (
+        b'data: {"choices":[{"delta":{"content":"a"}}]}\n\ndata: {"choices":[],"usage":%s}\n\ndata: [DONE]\n\n' % usage
+    )
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
+    connection.sendall(head % len(body) + body)
+    connection.close()
+
+
+def test_counts_that_no_prompt_has_are_no_counts(tmp_path: Path) -> None:
+    with target(countless) as url:
+        code, result, said = run(
+            tmp_path, "storm", "--host", url, "--sessions", "4", "--sdk-share", "0", "--mix", "chat-only"
+        )
+    assert code == 0, said
+    total = result["total"]
+    assert (total["prompt"], total["unreported"], total["errors"]) == (0, 8, 0)
+
+
 @pytest.mark.parametrize(
     ("answer", "code", "says"),
     [

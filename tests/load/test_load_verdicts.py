@@ -226,3 +226,19 @@ def test_a_report_shows_what_was_found() -> None:
     assert "<script" not in html
     assert "http://" not in html.replace("http://www.w3.org", "")
     assert html.count("<svg") >= 2
+
+
+def test_prompt_tokens_count_where_no_cached_count_is_reported_and_the_terminal_says_how_often() -> None:
+    record = evict_record()
+    silent = Record(record.options, record.plan)
+    for _ in range(3):
+        silent.samples.add(sample(cached=None))
+    total = silent.samples.total()
+    assert (total.prompt, total.cached, total.unreported, total.hit_rate) == (19_200, 0, 3, None)
+    said = tables(silent, None, [], [], [])
+    assert "19,200 prompt tokens, not reported cached" in said
+    assert "3 of 3 answers reported no cached count" in said
+    silent.samples.add(sample(cached=3_200))
+    assert silent.samples.total().hit_rate == 0.5, "of the one that says both"
+    assert "25,600 prompt tokens, 3,200 cached" in tables(silent, None, [], [], [])
+    assert "no cached count" not in tables(record, None, [], [], [])
