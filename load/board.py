@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from itertools import groupby
 from operator import attrgetter
@@ -40,6 +41,7 @@ class Board:
         self._phases: tuple[Phase, ...] = ()
         self._specs: dict[int, SessionSpec] = {}
         self._talks: dict[int, Talk] = {}
+        self._tracks_left: Counter[int] = Counter()
         self._trace: TraceTalk | None = None
         self._opened = 0.0
         self._left = 0
@@ -53,6 +55,7 @@ class Board:
             self._queue.get_nowait()
         self.stopping.clear()
         self._phases = part_of(plan, index, count)
+        self._tracks_left.update(track.session for phase in self._phases for track in phase.tracks)
         self._specs = {spec.number: spec for spec in plan.sessions}
         self.options = options
 
@@ -80,6 +83,9 @@ class Board:
             self._play(track, self._phases[number].name, sender)
         finally:
             self.busy -= 1
+            self._tracks_left[track.session] -= 1
+            if not self._tracks_left[track.session]:
+                self._talks.pop(track.session, None)  # its text is of no more use, and a soak has thousands
             self._left -= 1
             if not self._left and not self.stopping.is_set():
                 self._phase_done(number)

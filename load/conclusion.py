@@ -19,9 +19,6 @@ from load.result import result
 from load.second_tier import second_tier
 from load.tables import tables
 
-TIMED = ("steady", "soak")
-"""Shapes that a bound on time may end: they are as long as they are let."""
-
 
 def conclude(record: Record) -> LoadExit:
     """Print, write what was asked for, and say how it ended."""
@@ -61,11 +58,10 @@ def exit_code(record: Record, held: list[Held]) -> LoadExit:
     """The worst thing that happened. A condition that could not be judged is no pass."""
     if record.target_gone:
         return LoadExit.TARGET
-    timed = record.plan.shape in TIMED and (record.stopped or "").startswith("the time bound")
     total = record.samples.total()
     if any(h.holds is False for h in held) or (not held and total.errors):
         return LoadExit.FAILED
     unjudged = any(h.holds is None for h in held) or (not held and total.resent)
-    if unjudged or (record.stopped is not None and not timed) or not total.requests:
+    if unjudged or record.early or not total.requests:
         return LoadExit.INCOMPLETE
     return LoadExit.GREEN

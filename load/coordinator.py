@@ -325,7 +325,8 @@ def _new_run() -> str:
 def announcement(record: Record) -> str:
     """What the run is about to do."""
     plan, options = record.plan, record.options
-    lines = [f"{plan.shape}: {len(plan.sessions)} sessions, about {plan.requests:,} requests and "
+    about = "at most" if plan.open_end else "about"
+    lines = [f"{plan.shape}: {len(plan.sessions):,} sessions, {about} {plan.requests:,} requests and "
              f"{plan.prompt_bytes() // 4:,} prompt tokens to {options.host}, {plan.users} at a time"]  # fmt: skip
     lines += [f"  {phase.name}: {phase.says}" for phase in plan.phases if phase.says]
     pool = f"L1 holds {record.pool_tokens:,} tokens; " if record.pool_tokens else ""
@@ -342,6 +343,6 @@ def progress(record: Record, phase: str) -> str:
     total = record.samples.total()
     rate = "-" if total.hit_rate is None else f"{total.hit_rate:.1%}"
     return (
-        f"{time.time() - record.began:5.0f} s  {phase}: {total.requests:,}/{record.plan.requests:,} requests, "
+        f"{time.time() - record.began:5.0f} s  {phase}: {record.how_many}, "
         f"{total.prompt:,} prompt tokens, hit rate {rate}, {total.errors:,} errors   "
     )

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from typing import Final
 from urllib.parse import urlsplit
 
 from conformance.wire.endpoint import is_loopback
 from load.errors import LoadProblem
+
+TIME_BOUND: Final = "the time bound"
 
 
 @dataclass
@@ -39,7 +42,7 @@ class Limits:
     def reached(self) -> str | None:
         """Why no further request may be sent, or None."""
         if time.monotonic() - self.began >= self.seconds:
-            return f"the time bound of {self.seconds:g} s"
+            return f"{TIME_BOUND} of {self.seconds:g} s"
         if self.sent >= self.requests:
             return f"the bound of {self.requests:,} requests"
         if self.sent_tokens >= self.tokens:

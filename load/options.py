@@ -65,6 +65,7 @@ class LoadOptions:
             pause=self.pause,
             think=self.think,
             seconds=self.max_seconds,
+            requests=self.max_requests,
             sdk_share=self.sdk_share,
         )
 

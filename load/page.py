@@ -31,11 +31,11 @@ def page(
     """The page; `live` asks the browser to load it again and again."""
     total = record.samples.total()
     said = (
-        f"{total.requests:,} of {record.plan.requests:,} requests, {total.prompt:,} prompt tokens, "
+        f"{record.how_many}, {total.prompt:,} prompt tokens, "
         f"hit rate {_share(total.hit_rate)}, {total.errors:,} errors, {record.seconds:.0f} s; "
         f"seed {record.options.seed}"
     )
-    if record.stopped is not None:
+    if record.early:
         said += f". Ended early: {record.stopped}"
     return _template().render(
         title=f"{record.plan.shape}: cache hit rates under load",

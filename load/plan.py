@@ -48,6 +48,11 @@ class Track:
     session: int
     steps: tuple[Step, ...]
 
+    @property
+    def requests(self) -> int:
+        """Requests it sends, as far as they are known beforehand."""
+        return sum(map(_requests, self.steps))
+
 
 @dataclass(frozen=True, slots=True)
 class Phase:
@@ -64,18 +69,19 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A whole run."""
+    """A whole run. `open_end`: it holds more than the time will take."""
 
     shape: str
     sessions: tuple[SessionSpec, ...]
     phases: tuple[Phase, ...]
     users: int
     notes: tuple[str, ...] = field(default=())
+    open_end: bool = False
 
     @property
     def requests(self) -> int:
         """Requests the plan sends, sub-agents and side requests counted as far as they are known beforehand."""
-        return sum(_requests(step) for phase in self.phases for track in phase.tracks for step in track.steps)
+        return sum(track.requests for phase in self.phases for track in phase.tracks)
 
     def prompt_bytes(self) -> int:
         """About how many bytes of prompt text the plan sends, growth included."""

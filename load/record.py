@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
+from load.limits import TIME_BOUND
 from load.options import LoadOptions
 from load.plan import Plan
 from load.samples import Samples
 from load.tiers import Tiers
+
+TIMED: Final = ("steady", "soak")
+"""Shapes that a bound on time may end: they are as long as they are let."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,18 @@ class Record:
     cpu: dict[str, float] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
     """What a shape of its own adds to the result: a replay's ceilings, a day's tables."""
+
+    @property
+    def early(self) -> bool:
+        """Whether it ended before its plan did, other than by the time of a shape that is as long as it is let."""
+        by_time = self.plan.shape in TIMED and (self.stopped or "").startswith(TIME_BOUND)
+        return self.stopped is not None and not by_time
+
+    @property
+    def how_many(self) -> str:
+        """Requests sent, of those planned."""
+        sent = self.samples.total().requests
+        return f"{sent:,} requests" if self.plan.open_end else f"{sent:,} of {self.plan.requests:,} requests"
 
     @property
     def counted(self) -> dict[str, dict[str, float | None]]:

@@ -136,7 +136,6 @@ class Sender:
         body = as_object(outgoing)
         self._wire.model = body["model"]
         body.pop("stream", None)
-        body.pop("stream_options", None)
         entry = Entry.MESSAGES if sample.entry == "messages" else Entry.CHAT
         exchange = self._wire.send(entry, body, stream=True, via="sdk", headers=outgoing.headers)
         sample.status = exchange.status

@@ -28,7 +28,7 @@ class Pressure:
     """What a shape is made from.
 
     `pool_tokens` is L1's size, None where nobody knows it. `factor` is the working set over L1, `returning` the share
-    of L1 that comes back. `think` scales all pauses.
+    of L1 that comes back. `think` scales all pauses. `seconds` and `requests` are the run's bounds.
     """
 
     seed: int = 0
@@ -41,6 +41,7 @@ class Pressure:
     pause: float = 0.0
     think: float = 1.0
     seconds: float = 60.0
+    requests: int = 5_000
     sdk_share: float = 0.05
 
 
@@ -135,9 +136,11 @@ def steady(p: Pressure) -> Plan:
 
 
 def soak(p: Pressure) -> Plan:
-    """As steady, with as many sessions as the time takes."""
-    count = p.sessions or max(p.users, int(p.users * p.seconds / 5))
-    return _talk("soak", p, count, "sessions, until the time is over")
+    """As steady, with new sessions until the time is over: as many as the bound on requests lets be sent."""
+    if p.sessions is not None:
+        return _talk("soak", p, p.sessions, "sessions, or as many as the time allows")
+    plan = _talk("soak", p, p.users, "sessions at most: new ones until the time is over", requests=p.requests)
+    return replace(plan, open_end=True)
 
 
 def storm(p: Pressure) -> Plan:
@@ -189,14 +192,28 @@ SHAPES: Final[dict[str, Callable[[Pressure], Plan]]] = {
 """Shape name -> what builds its plan."""
 
 
-def _talk(shape: str, p: Pressure, count: int, says: str) -> Plan:
-    specs, tracks = [], []
-    for number in range(count):
+_DRAWN: Final = 2_000
+
+
+def _talk(shape: str, p: Pressure, count: int, says: str, *, requests: int = 0) -> Plan:
+    """At least `count` sessions, and so many that they send at least `requests`."""
+    specs: list[SessionSpec] = []
+    tracks: list[Track] = []
+    planned = 0
+    while len(specs) < count or planned < requests:
+        number = len(specs)
+        if number >= _DRAWN:
+            # Of so many, what later ones do is drawn no more: their texts are their own by number.
+            specs.append(replace(specs[number - _DRAWN], number=number))
+            tracks.append(replace(tracks[number - _DRAWN], session=number))
+            planned += tracks[-1].requests
+            continue
         habit = habit_of(p.mix, p.seed, number)
         base = whole(habit.base, p.seed, "base", number) if habit.base is not None else None
         specs.append(_session(p, number, base, habit=habit))
         tracks.append(Track(number, tuple(_day(p, habit, number))))
-    return Plan(shape, tuple(specs), (Phase(shape, tuple(tracks), f"{count} {says}"),), p.users)
+        planned += tracks[-1].requests
+    return Plan(shape, tuple(specs), (Phase(shape, tuple(tracks), f"{len(specs):,} {says}"),), p.users)
 
 
 def _day(p: Pressure, habit: Habit, number: int) -> list[Step]:

@@ -18,11 +18,11 @@ def tables(
     """Everything a person wants to see at the end."""
     samples, total = record.samples, record.samples.total()
     parts = [
-        f"{record.plan.shape}: {total.requests:,} of {record.plan.requests:,} requests in {record.seconds:.1f} s, "
+        f"{record.plan.shape}: {record.how_many} in {record.seconds:.1f} s, "
         f"{total.prompt:,} prompt tokens, {_cached(total)} cached, {total.errors:,} errors"
     ]
     if record.stopped is not None:
-        parts.append(f"ended early: {record.stopped}")
+        parts.append(f"{'ended early' if record.early else 'ended as asked'}: {record.stopped}")
     if total.resent:
         parts.append(f"not judged: {dropped(total)}")
     if total.unreported:

@@ -133,3 +133,14 @@ def test_draws_follow_from_their_key_alone() -> None:
     assert {draw(Fixed(3), n) for n in range(9)} == {3}
     assert 4 < draw(Uniform(4, 5), "x") < 5
     assert all(0 < share("a", n) < 1 for n in range(500))
+
+
+def test_a_soak_plans_as_many_sessions_as_its_requests_take_each_with_texts_of_its_own() -> None:
+    few, many = (build("soak", Pressure(requests=n)) for n in (500, 60_000))
+    assert few.open_end
+    assert 500 <= few.requests < 600
+    assert 60_000 <= many.requests < 60_100
+    assert many.sessions[: len(few.sessions)] == few.sessions
+    assert [spec.number for spec in many.sessions] == list(range(len(many.sessions)))
+    assert [track.session for track in many.phases[0].tracks] == list(range(len(many.sessions)))
+    assert not build("soak", Pressure(sessions=3)).open_end

@@ -64,16 +64,32 @@ def test_two_workers_send_what_one_process_sends(tmp_path: Path) -> None:
         assert code == 0, said
         assert result["workers"] == workers
         assert result["total"]["requests"] == result["planned_requests"] > 20
+        assert result["total"]["unreported"] == 0, "SDKs ask for usage too"
         results.append(result)
     counts = ("requests", "errors", "reported", "prompt", "sent_bytes")
     for by in ("by_client", "by_entry", "by_kind"):
         one, two = ({name: [row[c] for c in counts] for name, row in result[by].items()} for result in results)
         assert one == two
     # Sub-agents begin alike and at once: which of them finds the other's blocks is a matter of milliseconds.
+    # So is which of two sessions is the first to send the beginning they share; that one of them is, is none.
     kinds = set(results[0]["by_kind"]) - {"sub-agent"}
-    alone, both = ({kind: result["by_kind"][kind]["cached"] for kind in kinds} for result in results)
-    assert alone == both
-    assert alone["turn"] > 0
+    alone, both = (sum(result["by_kind"][kind]["cached"] for kind in kinds) for result in results)
+    assert alone == both > 0
+
+
+def test_a_soak_lasts_its_time_and_another_shape_its_plan(tmp_path: Path) -> None:
+    fast = ("--think", "0", "--users", "2", "--mix", "chat-only", "--sdk-share", "0.5")
+    code, result, said = run(tmp_path, "soak", *fast, "--max-seconds", "8")
+    assert code == 0, said
+    assert result["stopped"] == "the time bound of 8 s"
+    assert result["seconds"] >= 8
+    assert result["total"]["unreported"] == 0
+    sessions = {row[result["columns"].index("session")] for row in result["requests"]}
+    assert len(sessions) > 4, "new ones begin when others are over"
+    assert "ended as asked: the time bound of 8 s" in said
+    code, result, said = run(tmp_path, "soak", *fast, "--sessions", "2", "--max-seconds", "60")
+    assert (code, result["stopped"]) == (0, None), said
+    assert result["total"]["requests"] == result["planned_requests"]
 
 
 @contextmanager
