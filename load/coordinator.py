@@ -164,8 +164,8 @@ class Leader:
         if record is None or limits is None:
             return
         record.samples.add(sample)
-        gone = sample.error is not None and (sample.status == 0 or sample.status >= 500)
-        limits.note(prompt=sample.prompt, sent_bytes=sample.sent_bytes, failed=gone and sample.error != UNFINISHED)
+        failed = sample.error is not None and sample.error != UNFINISHED
+        limits.note(prompt=sample.prompt, sent_bytes=sample.sent_bytes, status=sample.status, failed=failed)
         if not self._ending:
             if limits.gone:
                 self._end(f"the target failed {limits.failures} times in a row", gone=True)

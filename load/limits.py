@@ -15,11 +15,11 @@ TIME_BOUND: Final = "the time bound"
 
 @dataclass
 class Limits:
-    """Ends sending when time, requests or prompt tokens are used up, or when the target is gone.
+    """Ends sending when time, requests or prompt tokens are used up, or when the target is gone or of no use.
 
     `seconds` is None for as long as the plan takes. Tokens count as reported, and as a quarter of the bytes where
-    nothing is reported. `failures` in a row (connections refused or broken, no answer in time, 5xx) mean that the
-    target is gone.
+    nothing is reported. So many `failures` in a row without an answer (connections refused or broken, none in time,
+    5xx) mean that the target is gone, and so many of any kind but refusals (4xx) that its answers are of no use.
     """
 
     seconds: float
@@ -29,14 +29,16 @@ class Limits:
     began: float = field(default_factory=time.monotonic)
     sent: int = 0
     sent_tokens: int = 0
-    in_a_row: int = 0
+    silent_in_a_row: int = 0
+    failed_in_a_row: int = 0
 
-    def note(self, *, prompt: int | None, sent_bytes: int, failed: bool) -> None:
-        """Count one finished request."""
+    def note(self, *, prompt: int | None, sent_bytes: int, status: int = 200, failed: bool = False) -> None:
+        """Count one finished request. `status` is 0 where none came."""
         self.sent += 1
         # A target that miscounts must not end the run by its own numbers.
         self.sent_tokens += sent_bytes // 4 if prompt is None else min(max(prompt, 0), sent_bytes // 2)
-        self.in_a_row = self.in_a_row + 1 if failed else 0
+        self.silent_in_a_row = self.silent_in_a_row + 1 if failed and (status == 0 or status >= 500) else 0
+        self.failed_in_a_row = self.failed_in_a_row + 1 if failed and not 400 <= status < 500 else 0
 
     @property
     def reached(self) -> str | None:
@@ -47,12 +49,14 @@ class Limits:
             return f"the bound of {self.requests:,} requests"
         if self.sent_tokens >= self.tokens:
             return f"the bound of {self.tokens:,} prompt tokens"
+        if self.failed_in_a_row >= self.failures:
+            return f"{self.failures} requests in a row failed"
         return None
 
     @property
     def gone(self) -> bool:
         """Whether the target stopped answering."""
-        return self.in_a_row >= self.failures
+        return self.silent_in_a_row >= self.failures
 
 
 def check_host(host: str, allowed: str | None) -> None:

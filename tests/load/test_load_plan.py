@@ -111,17 +111,34 @@ def test_options_survive_the_way_to_a_worker() -> None:
 
 def test_limits_end_a_run_by_time_requests_tokens_and_silence() -> None:
     limits = Limits(seconds=1_000, requests=3, tokens=10_000, failures=2)
-    limits.note(prompt=100, sent_bytes=400, failed=False)
+    limits.note(prompt=100, sent_bytes=400)
     assert limits.reached is None
-    limits.note(prompt=10**12, sent_bytes=4_000, failed=True)
+    limits.note(prompt=10**12, sent_bytes=4_000, status=0, failed=True)
     assert limits.sent_tokens == 100 + 2_000, "a target that miscounts does not end the run by its numbers"
-    limits.note(prompt=None, sent_bytes=4_000, failed=True)
+    limits.note(prompt=None, sent_bytes=4_000, status=0, failed=True)
     assert limits.gone
     assert "3 requests" in str(limits.reached)
     assert "time bound" in str(Limits(seconds=0.0, requests=9, tokens=9).reached)
     used = Limits(seconds=9, requests=9, tokens=50)
-    used.note(prompt=60, sent_bytes=4_000, failed=False)
+    used.note(prompt=60, sent_bytes=4_000)
     assert "prompt tokens" in str(used.reached)
+
+
+@pytest.mark.parametrize(
+    ("statuses", "gone", "ends"),
+    [((200, 200), False, True), ((502, 0), True, True), ((502, 200), False, True), ((429, 404), False, False)],
+)
+def test_failures_in_a_row_end_a_run_unless_they_are_refusals(
+    statuses: tuple[int, int], gone: bool, ends: bool
+) -> None:
+    limits = Limits(seconds=1_000, requests=30, tokens=10_000, failures=2)
+    for status in (statuses[0], *(200,) * 3):
+        limits.note(prompt=None, sent_bytes=4, status=status, failed=status != 200)
+    assert limits.reached is None
+    for status in statuses:
+        limits.note(prompt=None, sent_bytes=4, status=status, failed=True)
+    assert limits.gone is gone
+    assert limits.reached == ("2 requests in a row failed" if ends else None)
 
 
 def test_draws_follow_from_their_key_alone() -> None:

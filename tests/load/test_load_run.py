@@ -180,6 +180,16 @@ def test_a_target_that_fails_ends_the_run_in_time_and_is_counted(
     assert result["seconds"] < 90
 
 
+def test_an_endless_run_of_garbage_ends_early(tmp_path: Path) -> None:
+    limits = ("--think", "0", "--max-seconds", "60", "--sdk-share", "0", "--mix", "chat-only")
+    with target(garbage) as url:
+        code, result, said = run(tmp_path, "soak", "--host", url, *limits)
+    assert code == 1, said
+    assert result["stopped"] == "25 requests in a row failed"
+    assert not result["target_gone"]
+    assert 25 <= result["total"]["errors"] == result["total"]["requests"] < 40
+
+
 def test_load_on_others_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
     code, result, said = run(tmp_path, "steady", "--host", "http://gw.example:3000")
     assert (code, result) == (2, {})
