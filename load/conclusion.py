@@ -62,6 +62,6 @@ def exit_code(record: Record, held: list[Held]) -> LoadExit:
     if any(h.holds is False for h in held) or (not held and total.errors):
         return LoadExit.FAILED
     unjudged = any(h.holds is None for h in held) or (not held and total.resent)
-    if unjudged or record.early or not total.requests:
+    if unjudged or record.early or record.samples.hung or not total.requests:
         return LoadExit.INCOMPLETE
     return LoadExit.GREEN

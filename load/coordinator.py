@@ -18,14 +18,14 @@ from locust.runners import MasterRunner, WorkerRunner
 
 from load.board import Board
 from load.errors import LoadExit, LoadProblem
-from load.limits import Limits
+from load.limits import TIME_BOUND, Limits
 from load.options import LoadOptions, from_dict
 from load.plan import Plan
 from load.plans import plan_for
 from load.processes import own_cpu, process_cpu, say
 from load.record import Point, Record
-from load.samples import Sample
-from load.sending import UNFINISHED, load_sdks
+from load.samples import UNFINISHED, Sample
+from load.sending import load_sdks
 from load.talk import hash_of
 from load.tiers import Tiers, scrape
 
@@ -272,6 +272,27 @@ class Leader:
             gevent.sleep(0.05)
         runner.stop()
         gevent.sleep(TICK_S if isinstance(runner, MasterRunner) else 0)
+        self._conclude(record)
+        if self.environment.web_ui is None:
+            runner.quit()
+
+    def cut_short(self) -> None:
+        """Locust has stopped its users: by its own bound on time, a button or a signal. What was measured is told."""
+        record = self.record
+        if record is None or self._ending:
+            return
+        self._ending = True
+        parsed = self.environment.parsed_options
+        bound = getattr(parsed, "run_time", None)
+        by_time = bound and time.time() - record.began >= bound - TICK_S
+        record.stopped = (
+            f"{TIME_BOUND} of {bound:g} s (--run-time)" if by_time else "cut short: Locust was told to stop"
+        )
+        if self.worker is not None:
+            self.worker.board.stop()
+        self._conclude(record)
+
+    def _conclude(self, record: Record) -> None:
         record.seconds = time.time() - record.began
         record.last = self._scrape(settle=True)
         self._point(record)
@@ -279,8 +300,6 @@ class Leader:
         record.cpu = {name: after[name] - self._cpu.get(name, 0.0) for name in after}
         record.cpu["client"] = record.cpu.get("client", 0.0) + sum(self._worker_cpu.values())
         self.environment.process_exit_code = int(self._finished(record))
-        if self.environment.web_ui is None:
-            runner.quit()
 
     def _busy(self) -> bool:
         return (self.worker is not None and self.worker.board.busy > 0) or self.worker is None

@@ -155,8 +155,9 @@ def _answers(tier: SecondTier | None) -> Held:
     if tier is None or not (tier.same_answers[1] or tier.recalled_loaded[1]):
         return Held(name, None, "no answer after a load could be compared")
     (same, steady), (kept, known) = tier.same_answers, tier.recalled_loaded
-    said = (
-        f"{same} of {steady} repeats after eviction answered as before; {kept} of {known} facts recalled after a load"
+    said = "; ".join(
+        [f"{same} of {steady} repeats after eviction answered as before"] * bool(steady)
+        + [f"{kept} of {known} facts recalled after a load"] * bool(known)
     )
     if kept == known and same < steady:
         # An engine's greedy choice may turn out otherwise when it computes beside other requests.

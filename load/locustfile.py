@@ -101,3 +101,16 @@ def _start(environment: Environment, **_: Any) -> None:
             gevent.spawn(runner.quit)
         else:
             gevent.spawn(runner.stop)
+
+
+@events.test_stop.add_listener
+def _stopped(environment: Environment, **_: Any) -> None:  # noqa: ARG001
+    if State.leader is not None:
+        State.leader.cut_short()
+
+
+@events.quitting.add_listener
+def _quitting(environment: Environment, **_: Any) -> None:
+    """A signal ends Locust's main: its exit code is read before it stops the users."""
+    if State.leader is not None and environment.runner is not None:
+        environment.runner.stop()

@@ -9,6 +9,11 @@ from typing import Any, Final
 MOST_ROWS: Final = 20_000
 """Rows kept for the report; the sums count every request, however many there are."""
 
+UNFINISHED: Final = "the run ended before the answer"
+"""What stands for an error where nobody waited for the answer: it is none of the target's."""
+
+_OVERDUE: Final = 3.0
+
 
 @dataclass(slots=True)
 class Sample:
@@ -66,6 +71,7 @@ class Tally:
 
     requests: int = 0
     errors: int = 0
+    unfinished: int = 0
     resent: int = 0
     reported: int = 0
     unreported: int = 0
@@ -79,7 +85,8 @@ class Tally:
     def add(self, sample: Sample) -> None:
         """Count one request."""
         self.requests += 1
-        self.errors += sample.error is not None
+        self.errors += sample.error not in (None, UNFINISHED)
+        self.unfinished += sample.error == UNFINISHED
         self.resent += sample.resent and sample.error is None
         self.sent_bytes += sample.sent_bytes
         self.seconds += sample.total
@@ -116,15 +123,27 @@ class Samples:
     rows: list[Sample] = field(default_factory=list)
     tallies: dict[tuple[str, str, str, str], Tally] = field(default_factory=dict)
     errors: dict[str, int] = field(default_factory=dict)
+    slowest: float = 0.0
+    waited: float = 0.0
+    """Seconds: the slowest good answer, and the longest wait for one that the run's end cut off."""
 
     def add(self, sample: Sample) -> None:
         """Count and keep one request."""
         key = (sample.phase, sample.entry, sample.client, sample.kind)
         self.tallies.setdefault(key, Tally()).add(sample)
-        if sample.error is not None:
+        if sample.error is None:
+            self.slowest = max(self.slowest, sample.total)
+        elif sample.error == UNFINISHED:
+            self.waited = max(self.waited, sample.total)
+        else:
             self.errors[sample.error] = self.errors.get(sample.error, 0) + 1
         if len(self.rows) < MOST_ROWS:
             self.rows.append(sample)
+
+    @property
+    def hung(self) -> bool:
+        """Whether an answer that the run's end cut off was overdue: nobody knows whether it would have come."""
+        return self.waited > _OVERDUE * self.slowest
 
     def extend(self, rows: Iterable[list[Any]]) -> None:
         """Count and keep what a worker sent."""

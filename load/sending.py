@@ -24,10 +24,8 @@ from conformance.wire.usage import messages_usage
 from load.answers import LONGEST_LINE, StreamReading, error_kind, read_plain, text_hash
 from load.connections import Connections
 from load.plan import Plan
-from load.samples import Sample
+from load.samples import UNFINISHED, Sample
 from load.talk import Outgoing, as_object
-
-UNFINISHED: Final = "the run ended before the answer"
 
 _CHUNK: Final = 65_536
 _MOST_TOKENS: Final = 10**9

@@ -23,6 +23,12 @@ def tables(
     ]
     if record.stopped is not None:
         parts.append(f"{'ended early' if record.early else 'ended as asked'}: {record.stopped}")
+    if total.unfinished:
+        overdue = f"; good ones took {samples.slowest:.1f} s at most: not judged" if samples.hung else ""
+        parts.append(
+            f"{total.unfinished:,} requests had no whole answer yet when the run ended, after waiting for "
+            f"{samples.waited:.1f} s at most{overdue}"
+        )
     if total.resent:
         parts.append(f"not judged: {dropped(total)}")
     if total.unreported:

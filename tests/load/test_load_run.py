@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from typing import Any
 
 import orjson
 import pytest
+
+from load.embedded import PairOptions, embedded_pair
 
 ROOT = Path(__file__).parents[2]
 SMALL = ("--sessions", "4", "--pool-tokens", "96000", "--l2-tokens", "400000", "--think", "0", "--sdk-share", "0")
@@ -90,6 +93,33 @@ def test_a_soak_lasts_its_time_and_another_shape_its_plan(tmp_path: Path) -> Non
     code, result, said = run(tmp_path, "soak", *fast, "--sessions", "2", "--max-seconds", "60")
     assert (code, result["stopped"]) == (0, None), said
     assert result["total"]["requests"] == result["planned_requests"]
+
+
+def test_locusts_own_end_is_told_like_any_other(tmp_path: Path) -> None:
+    file = tmp_path / "result.json"
+    with embedded_pair(PairOptions()) as pair:
+        command = ("-m", "locust", "-f", "load/locustfile.py", "--headless", "-t", "6s", "-u", "2", "--only-summary")
+        shape = ("--host", pair.gateway, "--shape", "soak", "--think", "0", "--sdk-share", "0", "--result", str(file))
+        done = subprocess.run(
+            [sys.executable, *command, *shape], cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert orjson.loads(file.read_bytes())["stopped"] == "the time bound of 6 s (--run-time)"
+        assert "ended as asked: the time bound of 6 s (--run-time)" in done.stdout
+        assert "hit rate" in done.stdout
+        file.unlink()
+        process = subprocess.Popen(
+            [sys.executable, *command, *shape, "-t", "5m", "--max-seconds", "300"],
+            cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+        assert process.stdout is not None
+        with process:
+            next(line for line in process.stdout if " s  soak: " in line and " 0 requests" not in line)
+            process.send_signal(signal.SIGINT)
+            said = process.stdout.read()
+        assert process.returncode == 12, said
+        assert "ended early: cut short" in said
+        assert orjson.loads(file.read_bytes())["total"]["errors"] == 0
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from load.page import page
 from load.predicting import predictions, template_floor
 from load.recipe import cause_recipe
 from load.record import Record
+from load.samples import UNFINISHED
 from load.second_tier import second_tier
 from load.tables import tables
 
@@ -242,3 +243,22 @@ def test_prompt_tokens_count_where_no_cached_count_is_reported_and_the_terminal_
     assert silent.samples.total().hit_rate == 0.5, "of the one that says both"
     assert "25,600 prompt tokens, 3,200 cached" in tables(silent, None, [], [], [])
     assert "no cached count" not in tables(record, None, [], [], [])
+
+
+def test_an_answer_that_the_end_cut_off_is_no_failure_and_no_pass_where_it_was_overdue() -> None:
+    record = evict_record()
+    record.samples.add(sample(error=UNFINISHED, status=0, total=0.5))
+    total = record.samples.total()
+    assert (total.errors, total.unfinished, record.samples.errors) == (0, 1, {})
+    assert exit_code(record, []) is LoadExit.GREEN
+    assert "1 requests had no whole answer yet" in tables(record, None, [], [], [])
+    record.samples.add(sample(error=UNFINISHED, status=0, total=0.7))
+    assert exit_code(record, []) is LoadExit.INCOMPLETE
+    assert "0.2 s at most: not judged" in tables(record, None, [], [], [])
+
+
+def test_what_was_not_asked_is_not_told() -> None:
+    record = evict_record()
+    for row in record.samples.rows:
+        row.recalled = None
+    assert held(record)["answers"].reason == "2 of 2 repeats after eviction answered as before"
