@@ -169,7 +169,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
             shown = str(pytest.ExceptionInfo.from_exception(problem).getrepr(style="short"))
             _show(config, disclosed_traceback(suite, shown))
         return True
-    _show(config, terminal.header(suite.run.report(), **_look(config)))
+    _show(config, terminal.header(suite.run.report(), load=suite.options.load, **_look(config)))
     return None
 
 

@@ -42,8 +42,9 @@ class Look(TypedDict):
     colour: bool
 
 
-def header(report: RunReport, *, width: int, colour: bool) -> str:
-    """What will be judged, from where and for how many tokens, in a sentence; printed before the cases run."""
+def header(report: RunReport, *, load: bool = False, width: int, colour: bool) -> str:
+    """What will be judged, from where and for how many tokens, in a sentence; printed before the cases run. `load`: a
+    part of it is under load, which is not in the plan's count."""
     page = _Page(width, colour)
     entries = " and ".join(entry.path for entry in report.entries)
     planned = (
@@ -53,6 +54,8 @@ def header(report: RunReport, *, width: int, colour: bool) -> str:
     if report.prompt_tokens_cap:
         planned += f", {report.prompt_tokens_cap:,} at most"
     page.line(f"judging {report.target}, model {report.model or 'of its choice'}, on {entries}; {planned}")
+    if load:
+        page.line("load: comes on top, on each entry prompts of more than twice what L1 holds; the report counts them")
     for fact in report.facts:
         if fact.name == "restart":
             page.line(f"restart: {fact.value}")

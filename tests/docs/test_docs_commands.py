@@ -47,6 +47,7 @@ OF_OTHERS = {
     "--config",  # LiteLLM too
     "--master",  # Locust
     "--worker",  # Locust
+    "--run-time",  # Locust
 }
 USER_DOCUMENTS = [d for d in DOCUMENTS if d.name not in ("CONTRIBUTING.md", "CHANGELOG.md")]
 

@@ -73,6 +73,9 @@ def test_the_announcement_says_what_will_be_sent() -> None:
     text = " ".join(terminal.header(green(), width=80, colour=False).split())
     assert text.startswith("judging embedded pair, model llm-prime, on /v1/messages and /v1/chat/completions; ")
     assert "about 230 requests / 298,000 prompt tokens will be sent (standard), up to half as many again where" in text
+    assert "load:" not in text
+    loaded = " ".join(terminal.header(green(), load=True, width=80, colour=False).split())
+    assert "load: comes on top, on each entry prompts of more than twice what L1 holds" in loaded
     alone = " ".join(terminal.header(replace(green(), vantages=(Vantage.CLIENT,)), width=80, colour=False).split())
     assert "(standard), up to three times as many where something is found and looked at a second time" in alone
 
