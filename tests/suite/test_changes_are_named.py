@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pytest
 from matrix_cells import cell
 
+from conformance.judgements.requests_table import numbered
 from conformance.report.wording import change_line
 from conformance.verdicts import Entry, Status, Verdict
 
@@ -111,6 +112,22 @@ def test_every_problem_of_a_history_is_named() -> None:
     said = [row[0] for row in table.rows]
     assert len(set(said)) == 3, "results as JSON, a failure that looks like a success, an image as text"
     assert all(str(problem) in found.reason for problem in said)
+
+
+@pytest.mark.parametrize(
+    ("rule", "title", "what"),
+    [("PFX-09", "tool sections as they arrive", "section"), ("PFX-14", "upstream bodies", "body")],
+)
+def test_what_varies_is_numbered_by_first_appearance(rule: str, title: str, what: str) -> None:
+    """A digest would be masked like any word nobody knows, and different ones would look alike."""
+    table = next(table for table in verdict("shuffle-tools", rule).tables if table.title == title)
+    names = [str(row[-1]) for row in table.rows]
+    assert list(dict.fromkeys(names)) == [f"{what} {number}" for number in range(1, len(set(names)) + 1)]
+    assert len(set(names)) > 1
+
+
+def test_the_same_has_one_number_and_another_another() -> None:
+    assert numbered("body", [b"x", b"y", b"x", b"z"]) == ["body 1", "body 2", "body 1", "body 3"]
 
 
 def test_tools_in_a_constant_wrong_order_are_not_a_varying_order() -> None:
