@@ -112,6 +112,10 @@ def test_every_problem_of_a_history_is_named() -> None:
     said = [row[0] for row in table.rows]
     assert len(set(said)) == 3, "results as JSON, a failure that looks like a success, an image as text"
     assert all(str(problem) in found.reason for problem in said)
+    as_json = [(str(sent), str(arrived)) for _, _, sent, arrived in table.rows if str(sent).startswith("Result")]
+    assert len(as_json) > 1, "more than one result arrives as JSON"
+    for sent, arrived in as_json:
+        assert " ".join(sent.split()[:2]) in arrived, "what was sent stands beside what became of that"
 
 
 @pytest.mark.parametrize(
