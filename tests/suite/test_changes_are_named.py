@@ -157,6 +157,14 @@ def test_a_clock_rules_out_the_client_and_the_tools() -> None:
     assert "the tools, because all" in lines
 
 
+@pytest.mark.parametrize("entry", Entry)
+def test_a_clock_varies_within_a_conversation_whatever_form_its_messages_have(entry: Entry) -> None:
+    """On the Messages entry the first message changes its form with the cache mark: it is one conversation still."""
+    found = verdict("clock-in-system", "PFX-13", entry)
+    assert "varies from request to request of one conversation" in found.reason
+    assert any(table.title.startswith("what survives") for table in found.tables)
+
+
 def test_the_first_difference_is_shown_and_foreign_text_is_masked() -> None:
     change = verdict("clock-in-system", "PFX-13").change
     assert change is not None
