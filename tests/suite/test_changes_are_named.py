@@ -134,6 +134,15 @@ def test_the_same_has_one_number_and_another_another() -> None:
     assert numbered("body", [b"x", b"y", b"x", b"z"]) == ["body 1", "body 2", "body 1", "body 3"]
 
 
+@pytest.mark.parametrize("rule", ["PFX-09", "PFX-14"])
+def test_what_a_restart_changes_is_said_once(rule: str) -> None:
+    found = verdict("tools-by-start", rule)
+    assert found.change is not None
+    assert "-across-restart" in found.code
+    assert found.reason.count(found.change.kind) == 1
+    assert found.reason.endswith(change_line(found.change))
+
+
 def test_tools_in_a_constant_wrong_order_are_not_a_varying_order() -> None:
     assert {v.status for v in cell("sort-tools").verdicts if v.rule == "PFX-09"} == {Status.PASS}
 
