@@ -61,7 +61,7 @@ CHANGES = (
     Named("collapse-blank-lines", "CON-01", "system[1]", "white space"),
     Named("drop-system", "CON-01", "system[", "content dropped"),
     Named("own-tool", "CON-01", "tool platform_search", "content added"),
-    Named("strip-from-messages", "PFX-04", "a user message", "content dropped", shown="cch=05e4a"),
+    Named("strip-from-messages", "PFX-04", "message 0 (user)", "content dropped", shown="cch=05e4a"),
     Named("drop-headed-system", "PFX-04", "system", "content dropped", shown="keep to the facts"),
     Named("native-merge-system", "PFX-05", "system[0]", "system blocks merged"),
     Named("native-strip-billing", "PFX-05", "system[0]", "attribution block removed"),
