@@ -33,6 +33,7 @@ class Named:
 
 CHANGES = (
     Named("keep-billing-header", "PFX-02", "system[0]", "attribution block", "the value of `cch`"),
+    Named("keep-billing-header", "PIN-01", "system[0]", "attribution block", "the value of `cch`"),
     Named("strip-hash-only", "PFX-03", "system[0]", "attribution block", "the value of `cc_version`"),
     Named("strip-blocks-only", "PFX-03", "system", "attribution block", "the value of `cch`"),
     Named("strip-whole-lines-only", "PFX-03", "system", "attribution block", "the value of `cch`"),
@@ -81,7 +82,7 @@ def test_part_field_and_kind(named: Named) -> None:
     if named.field:
         assert change.field == named.field
     assert named.shown in f"{change.before}\n{change.after}"
-    assert change_line(change) in found.reason or found.rule in ("CON-01", "PFX-09"), "the reason says it too"
+    assert change_line(change) in found.reason or found.rule in ("CON-01", "PFX-09", "PIN-01"), "the reason says it too"
     assert found.excerpts, "a failure shows the request that caused it"
 
 
