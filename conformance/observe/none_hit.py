@@ -1,4 +1,4 @@
-"""Why no exact repeat hits, or too few do: bytes tell an engine whose cache is off from a gateway that changes every prompt."""
+"""Why no exact repeat hits, or too few: bytes tell an engine without a cache from a gateway that changes prompts."""
 
 from __future__ import annotations
 
