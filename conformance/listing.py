@@ -22,6 +22,7 @@ def rule_listing(rules: tuple[Rule, ...], width: int) -> str:
     for rule in rules:
         lines.append(f"{rule.id}  {rule.level}  {rule.family}  on {_entries(rule)}  seen from {_evidence(rule)}")
         lines += _wrapped(rule.title, width)
+        lines += _wrapped(f"a pass rests on: {rule.witness}", width)
         always, tools_first, restarted = _faults(rule)
         if always:
             lines += _wrapped(f"broken by: {', '.join(always)}", width)
@@ -64,6 +65,7 @@ def rule_book() -> str:
             "",
             rule.statement,
             "",
+            f"- A pass rests on: {rule.witness}",
             f"- What it costs: {rule.cost}",
             f"- Remedy: {rule.remedy}",
             f"- Authority: {authority}",

@@ -148,6 +148,12 @@ def _entries(text: str | None) -> tuple[Entry, ...] | None:
 def _clients(text: str | None) -> tuple[str, ...]:
     if text is None:
         return ()
+    for part in _list(text):
+        if part in CLIENTS and part not in PLAYED_CLIENTS:
+            raise UsageProblem(
+                f"--client {part}: its requests do not only append, as the rules on prefixes presuppose of a client's "
+                f"sessions: it is played from scripts alone (docs/clients.md); choose from {', '.join(PLAYED_CLIENTS)}"
+            )
     names = tuple(_one_of("client", part, PLAYED_CLIENTS, "") for part in _list(text))
     if not names:
         raise UsageProblem(f"--client names no client: choose from {', '.join(PLAYED_CLIENTS)}")

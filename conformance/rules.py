@@ -37,6 +37,7 @@ class Rule:
     entries: tuple[Entry, ...]
     title: str
     statement: str
+    witness: str
     cost: str
     authority: tuple[Authority, ...]
     remedy: str
@@ -51,8 +52,9 @@ class Rule:
         return self.evidence == (Vantage.LOAD,)
 
 
-def _load() -> dict[str, Rule]:
-    data = tomllib.loads((files("conformance") / "rules.toml").read_text(encoding="utf-8"))
+def read_rules(text: str) -> dict[str, Rule]:
+    """The rules of a registry's TOML. Raises ValueError or KeyError where a field is wrong or missing."""
+    data = tomllib.loads(text)
     authorities = {key: Authority(key, a["name"], a["link"]) for key, a in data["authorities"].items()}
     rules: dict[str, Rule] = {}
     for rule_id, row in data["rules"].items():
@@ -64,17 +66,20 @@ def _load() -> dict[str, Rule]:
             entries=tuple(Entry(e) for e in row["entries"]),
             title=row["title"],
             statement=row["statement"],
+            witness=row.get("witness", ""),
             cost=row["cost"],
             authority=tuple(authorities[key] for key in row["authority"]),
             remedy=row["remedy"],
         )
         if rule.family not in FAMILIES or rule.level not in ("MUST", "SHOULD"):
             raise ValueError(f"rules.toml: {rule_id} has family {rule.family!r}, level {rule.level!r}")
+        if not rule.witness.strip():
+            raise ValueError(f"rules.toml: {rule_id} names no witness: what does a pass rest on?")
         rules[rule_id] = rule
     return rules
 
 
-RULES: dict[str, Rule] = _load()
+RULES: dict[str, Rule] = read_rules((files("conformance") / "rules.toml").read_text(encoding="utf-8"))
 """Rule id -> rule, in the order of the catalogue."""
 
 

@@ -102,6 +102,7 @@ class Change:
     kind: str  # e.g. "attribution block", "tools re-ordered"
     field: str = ""  # what varies inside the part, e.g. "the value of `cch`"
     span: tuple[int, int] | None = None  # first and last character of what varies, from 0
+    mark: tuple[int, int] | None = None  # half-open, in `before` and `after`: what varies, where masking may hide it
 
 
 @dataclass(frozen=True)

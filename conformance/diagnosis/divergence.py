@@ -77,7 +77,7 @@ def tools_change(a: Sequence[Tool], b: Sequence[Tool], own: Own) -> Change | Non
         kind = "keys re-ordered" if x.value == y.value else "tool definition changed"
         at = first_difference(x.text, y.text) or 0
         shown = _shown(x.text, at, own), _shown(y.text, at, own)
-        return Change(f"tool {i} ({x.name})", at, *shown, kind, field_name(x.text, at))
+        return Change(f"tool {i} ({x.name})", at, *shown, kind, field_name(x.text, at), mark=_mark(x.text, at))
     if len(a) != len(b):
         return Change(f"tool {min(len(a), len(b))}", 0, f"{len(a)} tools", f"{len(b)} tools", _list_kind(*names))
     return None
@@ -125,7 +125,7 @@ def _change(part: str, at: int, before: str, after: str, kind: str, own: Own) ->
         start, end = varying_word(before, at)
         name = field_name(before, start)
         span = (start, end - 1) if end > start else None
-    return Change(part, at, shown_before, shown_after, kind, name, span)
+    return Change(part, at, shown_before, shown_after, kind, name, span, _mark(before, at))
 
 
 def _parts_change(a: Sequence[Part], b: Sequence[Part], own: Own) -> Change | None:
@@ -174,9 +174,21 @@ def _kind(before: str, after: str, at: int, later: Sequence[Part]) -> str:
     return "text changed"
 
 
+def _window(text: str, at: int) -> tuple[int, int]:
+    """Half-open span of the characters around `at` that a reader sees."""
+    return max(0, at - _AROUND // 2), min(len(text), at + _AROUND // 2)
+
+
+def _mark(text: str, at: int) -> tuple[int, int]:
+    """Where in what `_shown` returns the difference stands, up to the end of its word."""
+    start, end = _window(text, at)
+    lead = start - len("…" if start else "")
+    return at - lead, max(at, min(varying_word(text, at)[1], end)) - lead
+
+
 def _shown(text: str, at: int, own: Own) -> str:
     """The characters around `at`; what the suite did not send is masked, as its surroundings tell it."""
-    start, end = max(0, at - _AROUND // 2), min(len(text), at + _AROUND // 2)
+    start, end = _window(text, at)
     wide = max(0, start - _CONTEXT)
     around = mask(text[wide : end + _CONTEXT], own)
     return ("…" if start else "") + around[start - wide : end - wide] + ("…" if end < len(text) else "")

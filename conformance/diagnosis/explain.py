@@ -41,6 +41,8 @@ def explain(
 TURNS_A_DAY = 1_000
 """Of one team: the incident's sent 451 requests in a day on one entry of one model."""
 
+_LEAST_IN_MILLIONS = 500_000
+
 
 def survival(before: UpstreamPrompt, after: UpstreamPrompt, prompt_tokens: int | None, tokens_per_byte: float) -> Table:
     """How much of the later prompt the earlier one still begins, for both orders chat templates have.
@@ -56,12 +58,17 @@ def survival(before: UpstreamPrompt, after: UpstreamPrompt, prompt_tokens: int |
         behind = len(texts[1]) - (len(texts[0]) if at is None else at)
         whole = prompt_tokens or len(texts[1])
         lost = min(whole, round(behind * tokens_per_byte) if prompt_tokens else behind)
-        rows.append((name, whole - lost, lost, f"{lost * TURNS_A_DAY / 1e6:,.1f} M", f"{1 - lost / max(1, whole):.1%}"))
+        rows.append((name, whole - lost, lost, _rounded(lost * TURNS_A_DAY), f"{1 - lost / max(1, whole):.1%}"))
     return Table(
         f"what survives the change, in {unit}, by the order in which the template renders",
         ("template", "kept, about", "lost per turn", "a day of 1,000", "ceiling on the hit rate"),
         tuple(rows),
     )
+
+
+def _rounded(number: int) -> str:
+    """A large number in millions, one that would be next to none of them in full."""
+    return f"{number / 1e6:,.1f} M" if number >= _LEAST_IN_MILLIONS else f"{number:,}"
 
 
 def _sections(prompt: UpstreamPrompt) -> tuple[str, str, str]:

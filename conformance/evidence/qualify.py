@@ -25,6 +25,7 @@ class CacheState(StrEnum):
     CHANGED = "no exact repeat ever hit: repeats reach the engine as other prompts than the first"
     NONE_SEEN = "no exact repeat ever hit: engine cache off, or something in every prompt changes"
     UNRELIABLE = "too few exact repeats hit: requests are routed over replicas, or the cache is too small"
+    VARYING = "too few exact repeats hit: those that miss reach the engine as other prompts than the first"
     PARTIAL = "exact repeats hit only in part: something inside every prompt changes, or the cache keeps only a part"
     RESPONSE_CACHE = "repeats are answered by a response cache, not by the engine"
 

@@ -88,7 +88,7 @@ def _told(f: Finding) -> str:
 
 
 def _read(report: Report) -> str:
-    return f"{plural(report.total.requests, 'request')} from {report.total.prompt:,} prompt tokens"
+    return f"{plural(report.total.requests, 'request')} with {report.total.prompt:,} prompt tokens"
 
 
 def _files(page: Page, report: Report) -> None:

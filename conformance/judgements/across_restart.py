@@ -15,6 +15,7 @@ from conformance.judgements.verdict import Judging, evidence, upstream_prompts
 from conformance.observe.observed import Observed
 from conformance.observe.records import own_record
 from conformance.observe.restarted import SentAgain
+from conformance.report.wording import change_line
 from conformance.verdicts import Cell, Change, Status, Table, Vantage, Verdict
 from conformance.wire.exchange import Exchange
 
@@ -28,6 +29,11 @@ class Difference:
     change: Change
     where: str = ""
     cost: str = ""
+
+    @property
+    def told(self) -> str:
+        """Where and what, once: the words of the rule, or else the change itself."""
+        return self.where or f": {change_line(self.change)}"
 
 
 @dataclass(frozen=True)
@@ -80,8 +86,8 @@ def _across(first: Verdict, observed: Observed, compared: Compared) -> Verdict:
         same = "byte for byte the same" if pair.exact else "the same"
         return judging.says(
             Status.FAIL,
-            f"{pair.what}, sent again after the target was restarted, reaches the upstream with {compared.what}: "
-            f"{found.change.kind} in {found.change.part}, character {found.change.offset}{found.where}",
+            f"{pair.what}, sent again after the target was restarted, reaches the upstream with {compared.what}"
+            f"{found.told}",
             n,
             code=f"{compared.code}-across-restart",
             tables=(table,),
@@ -131,7 +137,7 @@ def _unsteady(first: Verdict, judging: Judging, observed: Observed, compared: Co
     return judging.says(
         Status.FAIL,
         f"a request with many tools, sent twice without a restart in between, reaches the upstream with "
-        f"{compared.what}: {found.change.kind} in {found.change.part}, character {found.change.offset}{found.where}",
+        f"{compared.what}{found.told}",
         first.n + 2,
         code=compared.code,
         tables=first.tables,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from conformance.diagnosis.clock import names_the_day, names_the_minute, stamps
 from conformance.diagnosis.content import content_differences
 from conformance.diagnosis.divergence import text_change
@@ -21,6 +23,16 @@ _AROUND = 40
 """Characters shown around a time."""
 
 
+@dataclass(frozen=True)
+class Addition:
+    """A text beyond the client's own, the request it stands in, and which conversation that belongs to."""
+
+    text: str
+    exchange: Exchange
+    prompt: UpstreamPrompt
+    conversation: int
+
+
 def nothing_varying_is_added(observed: Observed) -> Verdict:
     """PFX-13 by upstream bytes: what the gateway adds to a prompt is one text, in every turn of every conversation."""
     judging = Judging("PFX-13", observed.entry, Vantage.UPSTREAM)
@@ -31,7 +43,7 @@ def nothing_varying_is_added(observed: Observed) -> Verdict:
     judging.rests_on(turns_table(turns))
     if any(len(group) < 2 for group in prompts):
         return judging.undecided(f"only {n} of {sum(map(len, groups))} requests reached the recorder", n)
-    seen: dict[str, tuple[str, Exchange, UpstreamPrompt]] = {}
+    seen: dict[str, Addition] = {}
     stamped: dict[tuple[str, str], list[Exchange]] = {}
     for i, group in enumerate(prompts):
         for exchange, prompt in group:
@@ -41,9 +53,10 @@ def nothing_varying_is_added(observed: Observed) -> Verdict:
             for place, text in (added | _changed_tools(observed, exchange, prompt)).items():
                 stamped.setdefault((place, text), []).append(exchange)
             for place, text in added.items():
-                known = seen.setdefault(place, (text, exchange, prompt))
-                if known[0] != text:
-                    return _varies(judging, observed, place, known, (text, exchange, prompt), n)
+                addition = Addition(text, exchange, prompt, conversation=i)
+                known = seen.setdefault(place, addition)
+                if known.text != text:
+                    return _varies(judging, observed, place, known, addition, n)
     if told := _tells_the_time(judging, observed, stamped, n):
         return told
     texts = sum(place.partition("/")[0] not in CACHE_FIELDS for place in seen)
@@ -126,17 +139,19 @@ def _varies(
     judging: Judging,
     observed: Observed,
     place: str,
-    one: tuple[str, Exchange, UpstreamPrompt],
-    two: tuple[str, Exchange, UpstreamPrompt],
+    one: Addition,
+    two: Addition,
     n: int,
 ) -> Verdict:
     if place.partition("/")[0] in CACHE_FIELDS:
         place = f"the field {place.partition('/')[0]}"
-    change = text_change(place, one[0], two[0], observed.own_text)
-    same = one[1].request.get("messages", [None])[0] == two[1].request.get("messages", [None])[0]
+    change = text_change(place, one.text, two.text, observed.own_text)
+    same = one.conversation == two.conversation
     between = "from request to request of one conversation" if same else "from one conversation to the next"
     explained = (
-        explain((one[1], one[2]), (two[1], two[2]), observed.own_text, observed.lab.tokens_per_byte) if same else None
+        explain((one.exchange, one.prompt), (two.exchange, two.prompt), observed.own_text, observed.lab.tokens_per_byte)
+        if same
+        else None
     )
     if explained is not None and explained.change.kind == change.kind:
         change = _richer(change, explained.change)
@@ -148,7 +163,7 @@ def _varies(
         change=change,
         tables=(explained.survival,) if explained else (),
         ruled_out=("the client, because the added text is in none of its requests",),
-        excerpts=(evidence("a request with the addition", two[1], observed),),
+        excerpts=(evidence("a request with the addition", two.exchange, observed),),
     )
 
 

@@ -113,7 +113,8 @@ def only_that_is_removed(observed: Observed) -> Verdict:
         if request.find(text) is None and place not in away:
             left = _instead(request, place, observed)
             return finding(
-                judging, observed, probes[0], 1, gone(place, text, "content dropped", instead=left),
+                judging, observed, probes[0], 1,
+                _quotation_gone(probes[0], text, left),
                 code="quote-removed",
                 says=f"the attribution text quoted in {place} is removed",
                 ruled_out=("a dropped message, because the text around the quotation arrives",),
@@ -134,6 +135,15 @@ def only_that_is_removed(observed: Observed) -> Verdict:
             ruled_out=("the system prompt as such, because without that text at its head it arrives",),
         )  # fmt: skip
     return judging.passes(f"the text arrives in {', '.join(QUOTED_IN)}; the text behind it arrives too", n)
+
+
+def _quotation_gone(probe: Translated, text: str, left: str) -> Change:
+    """The change where the client's own request has the quotation."""
+    found = probe.sent.find(text)
+    assert found is not None, "the suite's own request has every quotation"
+    at, offset = found
+    change = gone(probe.sent.items[at].place, text, "content dropped", instead=left)
+    return replace(change, offset=offset, span=(offset, offset + len(text) - 1))
 
 
 def _instead(request: Request, place: str, observed: Observed) -> str:

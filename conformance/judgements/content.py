@@ -71,13 +71,17 @@ def everything_arrives(observed: Observed) -> Verdict:
         )
     return judging.says(
         Status.FAIL,
-        _says(first) + (f" (and {len(found) - 1} more differences)" if len(found) > 1 else ""),
+        _says(first) + _and_more(len(found) - 1),
         len(prompts),
         code=first.code,
         tables=(Table("what differs", _COLUMNS, rows[:20]),),
         change=_change(first, observed),
         excerpts=(evidence(_place(prompts[at][0], at), prompts[at][0], observed),),
     )
+
+
+def _and_more(others: int) -> str:
+    return "" if not others else " (and 1 more difference)" if others == 1 else f" (and {others} more differences)"
 
 
 def _says(difference: ContentDifference) -> str:

@@ -256,7 +256,8 @@ def _unlike_text(request: Request, observed: Observed) -> Iterator[Problem]:
         for text in RESULT_TEXTS.values():
             rest = rest.replace(text, "")
         if '"type"' in rest or '"text"' in rest:
-            change = Change(item.place, 0, RESULT_TEXTS["ask 1"], shown(item.text, observed), "string/list rendering")
+            sent = min((text for text in RESULT_TEXTS.values() if text in item.text), key=item.text.index)
+            change = Change(item.place, 0, sent, shown(item.text, observed), "string/list rendering")
             yield "result-encoded", "a tool result in list form arrives as JSON, not as its texts", change
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from conformance.diagnosis.divergence import prefix_change, text_change
 from conformance.diagnosis.literal import difference, loads_or_none
 from conformance.diagnosis.prompt import parse_prompt
+from conformance.judgements.requests_table import numbered
 from conformance.judgements.verdict import Judging, evidence
 from conformance.observe.observed import Observed
 from conformance.observe.records import own_record
@@ -32,8 +31,9 @@ def identical_requests_give_identical_bodies(observed: Observed) -> Verdict:
             f"only {len(bodies)} of {len(exchanges)} identical requests reached the recorder (a response cache?)",
             len(exchanges),
         )
-    rows = tuple((i, len(body), hashlib.sha256(body).hexdigest()[:8]) for i, body in enumerate(bodies, 1))
-    table = Table("upstream bodies", ("request", "bytes", "digest"), rows)
+    names = numbered("body", bodies)
+    rows = tuple((i, len(body), name) for i, (body, name) in enumerate(zip(bodies, names, strict=True), 1))
+    table = Table("upstream bodies", ("request", "bytes", "which body"), rows)
     if len(set(bodies)) == 1:
         return judging.passes(f"{len(bodies)} identical requests, one upstream body", len(bodies), tables=(table,))
     at = next(i for i in range(1, len(bodies)) if bodies[i] != bodies[0])

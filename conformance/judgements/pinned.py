@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from conformance.diagnosis.divergence import prefix_change
+from conformance.diagnosis.explain import explain
 from conformance.evidence.conversation import Sent
 from conformance.evidence.hotpair import Arm
 from conformance.evidence.pinned import Pinned, find_pinned, long_enough, one_constant
@@ -143,10 +143,12 @@ def _grew_in_one_form(observed: Observed, arm: Arm) -> bool:
 
 
 def _upstream_change(arm: Arm, observed: Observed) -> Change | None:
+    """What changes between the last two turns' upstream prompts, in the client's terms."""
     prompts = upstream_prompts([s.exchange for s in arm.new_turns if s.exchange is not None])
     if len(prompts) < 2:
         return None
-    return prefix_change(prompts[-2][1], prompts[-1][1], observed.own_text)
+    explained = explain(prompts[-2], prompts[-1], observed.own_text, observed.lab.tokens_per_byte)
+    return explained.change if explained is not None else None
 
 
 def fresh_prompts_report_no_hit(observed: Observed) -> Verdict:

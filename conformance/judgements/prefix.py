@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import replace
 from itertools import pairwise
 
@@ -12,6 +11,7 @@ from conformance.diagnosis.prompt import Dialect, UpstreamPrompt
 from conformance.errors import SendingStopped
 from conformance.evidence.conversation import Sent
 from conformance.evidence.hotpair import Arm
+from conformance.judgements.requests_table import numbered
 from conformance.judgements.verdict import Judging, evidence, no_attribution, upstream_prompts
 from conformance.observe.observed import Observed
 from conformance.report.wording import change_line
@@ -204,8 +204,9 @@ def tools_keep_their_order(observed: Observed) -> Verdict:
     for exchanges in (*(_exchanges(arm.new_turns) for arm in arms), _streamed_twice(observed)):
         prompts = upstream_prompts(exchanges)
         n += len(prompts)
-        rows = tuple((_place(e, i), len(p.tools), _digest(repr(p.tools).encode())) for i, (e, p) in enumerate(prompts))
-        table = Table("tool sections as they arrive", ("request", "tools", "digest"), rows)
+        names = numbered("section", (tuple(tool.text for tool in p.tools) for _, p in prompts))
+        rows = tuple((_place(e, i), len(p.tools), names[i]) for i, (e, p) in enumerate(prompts))
+        table = Table("tool sections as they arrive", ("request", "tools", "which section"), rows)
         if any(len(prompt.tools) < 2 for _, prompt in prompts):
             return judging.undecided("fewer than two tools reached the upstream (see CON-01)", n)
         for i in range(len(prompts) - 1):
@@ -226,11 +227,6 @@ def tools_keep_their_order(observed: Observed) -> Verdict:
     if n < 4:
         return judging.undecided(f"only {n} requests with tools reached the recorder", n)
     return judging.passes(f"tools and their keys arrive in one order in all {n} requests", n, tables=(table,))
-
-
-def _digest(data: bytes) -> str:
-    """Eight hex digits by which a reader sees that two texts are the same."""
-    return hashlib.sha256(data).hexdigest()[:8]
 
 
 def _place(exchange: Exchange, i: int) -> str:

@@ -51,6 +51,12 @@ def scripted_table(played: Iterable[Played]) -> Table:
     return _limited("scripted answers this rests on", columns, rows)
 
 
+def numbered(what: str, texts: Iterable[object]) -> list[str]:
+    """A name for each text by which a reader sees which are the same: "body 1" for the first and its like, ..."""
+    names: dict[object, str] = {}
+    return [names.setdefault(text, f"{what} {len(names) + 1}") for text in texts]
+
+
 def _limited(title: str, columns: tuple[str, ...], rows: Sequence[tuple[Cell, ...]]) -> Table:
     if len(rows) > MOST_ROWS:
         title = f"{title}, the first {MOST_ROWS} of {len(rows)}"

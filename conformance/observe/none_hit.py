@@ -1,11 +1,12 @@
-"""Why no exact repeat hits: bytes tell an engine whose cache is off from a gateway that changes every prompt."""
+"""Why no exact repeat hits, or too few: bytes tell an engine without a cache from a gateway that changes prompts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from conformance.diagnosis.prompt import parse_prompt
-from conformance.evidence.qualify import CacheState, Probe
+from conformance.evidence.conversation import Sent
+from conformance.evidence.qualify import CacheState, Probe, is_hit
 
 
 def why_none_hit(probes: Sequence[Probe]) -> CacheState:
@@ -21,3 +22,14 @@ def why_none_hit(probes: Sequence[Probe]) -> CacheState:
     if prompts and all(any(prompt != first for prompt in rest) for first, *rest in prompts):
         return CacheState.CHANGED
     return CacheState.NONE_SEEN
+
+
+def why_few_hit(pairs: Sequence[tuple[Sent, Sent]], bound: float) -> CacheState:
+    """The state that first sends and their repeats prove; `UNRELIABLE` where one that missed may be unchanged."""
+    missed = [(first, again) for first, again in pairs if again.valid and not is_hit(again, bound)]
+    for first, again in missed:
+        records = [s.exchange.upstream[-1] for s in (first, again) if s.exchange is not None and s.exchange.upstream]
+        prompts = [parse_prompt(record.path, record.json) for record in records]
+        if len(prompts) < 2 or None in prompts or prompts[0] == prompts[1]:
+            return CacheState.UNRELIABLE
+    return CacheState.VARYING if missed else CacheState.UNRELIABLE

@@ -15,7 +15,7 @@ from conformance.observe.compaction import Compaction, play_until_compaction
 from conformance.observe.counting import Counted, count_and_send
 from conformance.observe.forms import all_forms, identical_requests
 from conformance.observe.lab import WireLab
-from conformance.observe.none_hit import why_none_hit
+from conformance.observe.none_hit import why_few_hit, why_none_hit
 from conformance.observe.novel import longer_prompts, novel_prompts
 from conformance.observe.observations import Arms, DialectPair, Streams, ToolArms
 from conformance.observe.owed_usage import counts_streams
@@ -246,9 +246,9 @@ class Observed:
         if state not in (CacheState.HITS, CacheState.UNRELIABLE):
             return state
         repeats = [s for s in self.hot_repeats if s.valid]
-        share = self.thresholds.qualify.repeat_hit_share
-        if sum(is_hit(s, self.qualification.preamble_bound) for s in repeats) < share * len(repeats):
-            return CacheState.UNRELIABLE
+        share, bound = self.thresholds.qualify.repeat_hit_share, self.qualification.preamble_bound
+        if sum(is_hit(s, bound) for s in repeats) < share * len(repeats):
+            return why_few_hit(self._hot_pairs, bound)
         if sum(self.reaches_its_end(s) for s in repeats) < share * len(repeats):
             return CacheState.PARTIAL
         return CacheState.HITS
@@ -277,11 +277,16 @@ class Observed:
     @property
     def hot_repeats(self) -> list[Sent]:
         """The repeat of each probe and pair that should hit: the second send, or the third where that is the first."""
+        return [repeat for _, repeat in self._hot_pairs]
+
+    @property
+    def _hot_pairs(self) -> list[tuple[Sent, Sent]]:
+        """`hot_repeats`, each behind the first send of its prompt."""
         late = self.qualification.warm_send == 3
-        found = [p.repeats[-1] if late else p.repeats[0] for p in self.qualification.probes]
-        if self._arms is not None:
-            for arm in (self._arms.plain, self._arms.attribution):
-                found += [p.repeat for p in arm.pairs if p.repeat is not None] if arm else []
+        found = [(p.first, p.repeats[-1 if late else 0]) for p in self.qualification.probes]
+        for arm in (self._arms.plain, self._arms.attribution) if self._arms is not None else ():
+            turns = arm.new_turns if arm else []
+            found += [(turns[p.turn - 1], p.repeat) for p in arm.pairs if p.repeat is not None] if arm else []
         return found
 
     @cached_property

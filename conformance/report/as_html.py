@@ -53,12 +53,10 @@ def _tone(said: RuleResult | Status) -> str:
 
 def _parts(change: Change) -> list[tuple[str, str, str, str]]:
     """Both texts of a change as (label, common head, differing middle, common tail)."""
-    before, after = change.before, change.after
-    head = wording.common_head(before, after)
-    tail = wording.common_head(before[head:][::-1], after[head:][::-1])
+    head, *ends = wording.marked(change)
     return [
-        (label, text[:head], text[head : len(text) - tail], text[len(text) - tail :])
-        for label, text in (("before", before), ("after", after))
+        (label, text[:head], text[head:end], text[end:])
+        for label, text, end in zip(("before", "after"), (change.before, change.after), ends, strict=True)
     ]
 
 

@@ -211,7 +211,7 @@ def _change(page: _Page, change: Change) -> None:
     label = "before | "
     room = page.width - 6 - len(label)
     before, after = wording.printable(change.before), wording.printable(change.after)
-    same = wording.common_head(before, after)
+    same = len(wording.printable(change.before[: wording.marked(change)[0]]))
     start = max(0, same - room // 2) if max(len(before), len(after)) > room else 0
     for name, text in ((label, before), ("after  | ", after)):
         window = ("…" + text[start + 1 :]) if start else text

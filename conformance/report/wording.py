@@ -134,6 +134,20 @@ def common_head(one: str, other: str) -> int:
     return next((i for i in range(shorter) if one[i] != other[i]), shorter)
 
 
+def marked(change: Change) -> tuple[int, int, int]:
+    """Where the texts of a change differ: the first character, and the ends of what differs in `before` and `after`.
+
+    Where masking hides the difference, the place that was known before it did.
+    """
+    before, after = change.before, change.after
+    head = common_head(before, after)
+    if change.mark is not None and head > change.mark[0]:
+        first, end = change.mark
+        return first, min(end, len(before)), min(end, len(after))
+    tail = common_head(before[head:][::-1], after[head:][::-1])
+    return head, len(before) - tail, len(after) - tail
+
+
 def headline(report: RunReport) -> list[str]:
     """How much failed and why, in plain lines: the count, then each root with what follows from it. Empty if none."""
     failed = [result for result in failures(report) if result.status is Status.FAIL]

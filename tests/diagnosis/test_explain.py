@@ -7,13 +7,20 @@ from typing import Any
 import pytest
 
 from conformance.diagnosis.divergence import field_name, prefix_change, text_change, varying_word
-from conformance.diagnosis.explain import Explanation, explain
+from conformance.diagnosis.explain import Explanation, _rounded, explain
 from conformance.diagnosis.prompt import UpstreamPrompt, parse_prompt
 from conformance.verdicts import Entry
 from conformance.wire.exchange import Exchange, Usage
 
 HEADER = "x-anthropic-billing-header: cc_version=2.1.116.{suffix}; cc_entrypoint=claude-vscode; cch={cch};"
 TOOLS = [{"type": "function", "function": {"name": name, "parameters": {"b": 1, "a": 2}}} for name in ("one", "two")]
+
+
+@pytest.mark.parametrize(
+    ("lost", "day"), [(0, "0"), (35_000, "35,000"), (499_000, "499,000"), (500_000, "0.5 M"), (14_900_000, "14.9 M")]
+)
+def test_what_a_day_loses_is_never_rounded_to_nothing(lost: int, day: str) -> None:
+    assert _rounded(lost) == day
 
 
 def blocks(*texts: str) -> list[dict[str, str]]:
@@ -79,7 +86,7 @@ def test_what_survives_by_template_order() -> None:
     assert int(tools_kept or 0) + int(tools_lost or 0) == 1000 == int(system_kept or 0) + int(system_lost or 0)
     assert int(system_lost or 0) > int(tools_lost or 0)
     assert str(ceiling).endswith("%")
-    assert a_day == f"{int(tools_lost or 0) * 1000 / 1e6:.1f} M"
+    assert a_day == f"{int(tools_lost or 0) * 1000:,}"
 
 
 def test_what_is_ruled_out_has_its_reason() -> None:

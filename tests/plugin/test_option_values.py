@@ -136,7 +136,7 @@ def test_a_restart_command_is_shown_nowhere_for_its_arguments_may_be_secrets() -
         ({"timeout": "inf"}, "--timeout inf: must be at least"),
         ({"block-size": "1.5"}, "--block-size 1.5: not a number"),
         ({"client": "emacs"}, "--client emacs: choose from claude-code-2.0.77, claude-code-2.1.50,"),
-        ({"client": "aider-0.86.2"}, "--client aider-0.86.2: choose from"),
+        ({"client": "aider-0.86.2"}, "--client aider-0.86.2: its requests do not only append"),
         ({"client": " ,"}, "--client names no client: choose from"),
         (
             {"client": "pi-0.73.1,opencode-1.18.33"},

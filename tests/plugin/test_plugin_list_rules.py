@@ -25,6 +25,7 @@ def test_every_rule_and_every_fault_is_named() -> None:
     for rule in RULES.values():
         assert f"{rule.id} {rule.level} {rule.family}" in text
         assert rule.title in text
+        assert f"a pass rests on: {rule.witness}" in text
     for fault in FAULTS.values():
         assert fault.name in text
 

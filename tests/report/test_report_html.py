@@ -7,6 +7,8 @@ from html.parser import HTMLParser
 import pytest
 from sample_report import HOSTILE, green, mixed, run_report, verdict, with_baseline
 
+from conformance.diagnosis.divergence import text_change
+from conformance.masks import nobodys
 from conformance.report import as_html, wording
 from conformance.rules import RULES
 from conformance.verdicts import Change, Entry, ExitCode, RunReport, Status, Table
@@ -127,6 +129,15 @@ def test_it_tells_what_broke_with_the_changed_characters_marked() -> None:
 def test_any_pair_of_texts_can_be_marked(before: str, after: str) -> None:
     parts = as_html._parts(Change("system text", 0, before, after, "kind"))
     assert ["".join(part[1:]) for part in parts] == [before, after]
+
+
+@pytest.mark.parametrize("front", ["", "a long text of somebody else's in front of it, "])
+def test_what_masking_hides_is_marked_in_both_texts(front: str) -> None:
+    change = text_change("system text", f"{front}at 10:17 by", f"{front}at 10:28 by", nobodys)
+    before, after = as_html._parts(change)
+    assert before[2] == after[2] == "99"
+    assert all(text[1].endswith("aa 99:") for text in (before, after))
+    assert after[3] == f"{before[3]} (differs where it is masked)"
 
 
 def test_a_problem_and_a_lone_surrogate_can_be_shown() -> None:

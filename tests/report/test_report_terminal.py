@@ -10,6 +10,8 @@ from rich.cells import cell_len
 from sample_report import green, mixed, run_report, verdict, with_baseline
 from syrupy.assertion import SnapshotAssertion
 
+from conformance.diagnosis.divergence import text_change
+from conformance.masks import nobodys
 from conformance.report import terminal
 from conformance.rules import RULES
 from conformance.verdicts import Change, Entry, ExitCode, Status, Vantage
@@ -67,6 +69,16 @@ def test_a_long_change_is_cut_around_the_first_difference_and_marked() -> None:
     [at] = [number for number, line in enumerate(lines) if line.strip() == "^"]
     assert lines[at - 2][lines[at].index("^") :].startswith("ONEy")
     assert lines[at - 1][lines[at].index("^") :].startswith("TWOy")
+
+
+def test_a_change_that_masking_hides_is_marked_where_it_stands() -> None:
+    change = text_change("system text", "It is 10:17 by\nour clock", "It is 10:18 by\nour clock", nobodys)
+    assert change.before == "aa aa 99:99 aa\naaa aaaaa"
+    failed = verdict("PFX-13", Entry.CHAT, Status.FAIL, "changed", change=change)
+    lines = terminal.summary(run_report((failed,)), ExitCode.RED, width=80, colour=False).splitlines()
+    [at] = [number for number, line in enumerate(lines) if line.strip() == "^"]
+    assert lines[at - 2][lines[at].index("^") :].startswith(r"9 aa\naaa"), "the last digit of the minute"
+    assert lines[at - 1][lines[at].index("^") :].startswith(r"9 aa\naaa")
 
 
 def test_the_announcement_says_what_will_be_sent() -> None:

@@ -32,7 +32,7 @@ def test_errors_and_verdicts_stand_as_they_are(words: str) -> None:
 
 def test_every_word_of_the_catalogue_is_known() -> None:
     for rule in RULES.values():
-        for text in (rule.title, rule.statement, rule.cost, rule.remedy):
+        for text in (rule.title, rule.statement, rule.witness, rule.cost, rule.remedy):
             assert spoken(text) == text
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pytest
 from matrix_cells import cell
 
+from conformance.judgements.requests_table import numbered
 from conformance.report.wording import change_line
 from conformance.verdicts import Entry, Status, Verdict
 
@@ -32,6 +33,7 @@ class Named:
 
 CHANGES = (
     Named("keep-billing-header", "PFX-02", "system[0]", "attribution block", "the value of `cch`"),
+    Named("keep-billing-header", "PIN-01", "system[0]", "attribution block", "the value of `cch`"),
     Named("strip-hash-only", "PFX-03", "system[0]", "attribution block", "the value of `cc_version`"),
     Named("strip-blocks-only", "PFX-03", "system", "attribution block", "the value of `cch`"),
     Named("strip-whole-lines-only", "PFX-03", "system", "attribution block", "the value of `cch`"),
@@ -60,7 +62,7 @@ CHANGES = (
     Named("collapse-blank-lines", "CON-01", "system[1]", "white space"),
     Named("drop-system", "CON-01", "system[", "content dropped"),
     Named("own-tool", "CON-01", "tool platform_search", "content added"),
-    Named("strip-from-messages", "PFX-04", "a user message", "content dropped", shown="cch=05e4a"),
+    Named("strip-from-messages", "PFX-04", "message 0 (user)", "content dropped", shown="cch=05e4a"),
     Named("drop-headed-system", "PFX-04", "system", "content dropped", shown="keep to the facts"),
     Named("native-merge-system", "PFX-05", "system[0]", "system blocks merged"),
     Named("native-strip-billing", "PFX-05", "system[0]", "attribution block removed"),
@@ -80,7 +82,7 @@ def test_part_field_and_kind(named: Named) -> None:
     if named.field:
         assert change.field == named.field
     assert named.shown in f"{change.before}\n{change.after}"
-    assert change_line(change) in found.reason or found.rule in ("CON-01", "PFX-09"), "the reason says it too"
+    assert change_line(change) in found.reason or found.rule in ("CON-01", "PFX-09", "PIN-01"), "the reason says it too"
     assert found.excerpts, "a failure shows the request that caused it"
 
 
@@ -111,6 +113,35 @@ def test_every_problem_of_a_history_is_named() -> None:
     said = [row[0] for row in table.rows]
     assert len(set(said)) == 3, "results as JSON, a failure that looks like a success, an image as text"
     assert all(str(problem) in found.reason for problem in said)
+    as_json = [(str(sent), str(arrived)) for _, _, sent, arrived in table.rows if str(sent).startswith("Result")]
+    assert len(as_json) > 1, "more than one result arrives as JSON"
+    for sent, arrived in as_json:
+        assert " ".join(sent.split()[:2]) in arrived, "what was sent stands beside what became of that"
+
+
+@pytest.mark.parametrize(
+    ("rule", "title", "what"),
+    [("PFX-09", "tool sections as they arrive", "section"), ("PFX-14", "upstream bodies", "body")],
+)
+def test_what_varies_is_numbered_by_first_appearance(rule: str, title: str, what: str) -> None:
+    """A digest would be masked like any word nobody knows, and different ones would look alike."""
+    table = next(table for table in verdict("shuffle-tools", rule).tables if table.title == title)
+    names = [str(row[-1]) for row in table.rows]
+    assert list(dict.fromkeys(names)) == [f"{what} {number}" for number in range(1, len(set(names)) + 1)]
+    assert len(set(names)) > 1
+
+
+def test_the_same_has_one_number_and_another_another() -> None:
+    assert numbered("body", [b"x", b"y", b"x", b"z"]) == ["body 1", "body 2", "body 1", "body 3"]
+
+
+@pytest.mark.parametrize("rule", ["PFX-09", "PFX-14"])
+def test_what_a_restart_changes_is_said_once(rule: str) -> None:
+    found = verdict("tools-by-start", rule)
+    assert found.change is not None
+    assert "-across-restart" in found.code
+    assert found.reason.count(found.change.kind) == 1
+    assert found.reason.endswith(change_line(found.change))
 
 
 def test_tools_in_a_constant_wrong_order_are_not_a_varying_order() -> None:
@@ -134,6 +165,14 @@ def test_a_clock_rules_out_the_client_and_the_tools() -> None:
     lines = " ".join(verdict("clock-in-system", "PFX-01").ruled_out)
     assert "the client, because its own requests" in lines
     assert "the tools, because all" in lines
+
+
+@pytest.mark.parametrize("entry", Entry)
+def test_a_clock_varies_within_a_conversation_whatever_form_its_messages_have(entry: Entry) -> None:
+    """On the Messages entry the first message changes its form with the cache mark: it is one conversation still."""
+    found = verdict("clock-in-system", "PFX-13", entry)
+    assert "varies from request to request of one conversation" in found.reason
+    assert any(table.title.startswith("what survives") for table in found.tables)
 
 
 def test_the_first_difference_is_shown_and_foreign_text_is_masked() -> None:

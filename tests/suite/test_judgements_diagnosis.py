@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from conformance.diagnosis.content import content_differences
 from conformance.diagnosis.divergence import first_difference, prefix_change
 from conformance.diagnosis.prompt import UpstreamPrompt, parse_prompt
+from conformance.judgements.content import _and_more
 
 # Divergence
 
@@ -108,6 +109,13 @@ def test_what_is_dropped_is_named(drop: int, where: str) -> None:
     assert {d.code for d in found} == {"text-dropped"}
     assert where in {d.where for d in found}
     assert content_differences(SENT, upstream(*whole)) == []
+
+
+@pytest.mark.parametrize(
+    ("others", "words"), [(0, ""), (1, " (and 1 more difference)"), (2, " (and 2 more differences)")]
+)
+def test_more_differences_are_counted_in_words(others: int, words: str) -> None:
+    assert _and_more(others) == words
 
 
 def test_a_text_is_looked_for_once_for_each_time_it_was_sent() -> None:
