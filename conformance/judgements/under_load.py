@@ -33,8 +33,8 @@ in between is noise."""
 PATIENT = 5.0
 """A request hangs when its time ran out at so many times the slowest good answer's: else all of it is slow."""
 
-SOFT_ERRORS = ("status 4", "status 503", "status 529", "connection refused", "the run ended")
-"""Kinds of failures that do not speak of the second tier: refusals, want of room, a target or run that ended."""
+SOFT_ERRORS = ("status 4", "status 503", "status 529", "connection refused")
+"""Kinds of failures that do not speak of the second tier: refusals, want of room, a target that ended."""
 
 LATE = "no whole answer within"
 BEFORE_PRESSURE = ("fill", "warm")
@@ -174,13 +174,13 @@ def requests_end(run: LoadRun, judging: Judging) -> Verdict:
     phases, total = result["by_phase"], result["total"]
     rows = tuple((name, t["requests"], t["errors"]) for name, t in phases.items())
     tables = (Table("requests by phase", ("phase", "requests", "failed"), rows),)
-    n, failed = total["requests"], total["errors"]
+    n, failed = total["requests"], total["errors"] + total["unfinished"]
     if not failed and result["stopped"] is None:
         if ((result["second_tier"] or {}).get("evicted") or 0) < LEAST_EVICTED:
             return judging.undecided(f"all {n} requests ended, but nothing shows pressure", n, tables=tables)
         return judging.passes(f"all {n} requests ended, with L1 filled {_factor(result)} times over", n, tables=tables)
     kinds = ", ".join(f"{text} ({count})" for text, count in list(result["errors"].items())[:3])
-    said = f"{failed} of {n} requests did not end well: {kinds or result['stopped']}"
+    said = f"{failed} of {n} requests did not end well: {kinds or result['stopped'] or 'the run ended before'}"
     if any(phases.get(name, {}).get("errors", 0) for name in BEFORE_PRESSURE):
         return judging.undecided(f"{said}; failures began before pressure", n, tables=tables)
     hard = sum(count for text, count in result["errors"].items() if not text.startswith((*SOFT_ERRORS, LATE)))

@@ -85,7 +85,7 @@ def run_load(settings: LoadSettings, shape: str, entry: Entry) -> LoadRun:
     with tempfile.TemporaryDirectory(prefix="prefixproof-load-") as folder:
         file = Path(folder) / "result.json"
         code, said = _run_child([*arguments(settings, shape, entry), "--result", str(file)], settings.api_key, longest)
-        if file.exists():
+        if file.exists() and code is not None:
             return LoadRun(shape, orjson.loads(file.read_bytes()))
     last = said[-1].removeprefix("prefixproof-load: ")[:300] if said else "it said nothing"
     if code is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from load_rig import evict_record, sample
 from test_load_run import ROOT, run
 
 from load.conclusion import exit_code
+from load.embedded import PairOptions, embedded_pair
 from load.errors import LoadExit
 from load.gate import Gate, judge
 
@@ -177,6 +179,20 @@ def test_a_gate_on_errors_does_not_decide_where_second_tries_do() -> None:
     assert [judge(Gate(errors=most), record, None)[0].holds for most in (0, 1)] == [None, True]
     record.samples.add(sample(error="status 500: x"))
     assert [judge(Gate(errors=most), record, None)[0].holds for most in (0, 1, 2)] == [False, None, True]
+
+
+def test_gateway_and_engine_keep_a_connection_for_longer_than_a_client_rests() -> None:
+    with embedded_pair(PairOptions()) as pair:
+        kept = []
+        for url in (pair.gateway, *pair.engines):
+            host, _, port = url.removeprefix("http://").partition(":")
+            kept.append(socket.create_connection((host, int(port))))
+            kept[-1].sendall(b"GET /v1/models HTTP/1.1\r\nhost: x\r\n\r\n")
+            assert kept[-1].recv(65_536).startswith(b"HTTP/1.1 200")
+        ended, _, _ = select.select(kept, [], [], 7.0)
+        for connection in kept:
+            connection.close()
+    assert not ended, "uvicorn's own 5 s"
 
 
 LOADED = """
