@@ -16,10 +16,13 @@ import time
 from hashlib import sha256
 from typing import Any
 
-os.environ.setdefault("VLLM_ALLOW_LONG_MAX_MODEL_LEN", "1")
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
-os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
-os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+_ENVIRONMENT = {
+    "VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1",
+    "HF_HUB_OFFLINE": "1",
+    "VLLM_LOGGING_LEVEL": "ERROR",
+    "VLLM_NO_USAGE_STATS": "1",
+}
+"""For vLLM, where the user has not said otherwise; set before it is imported, and in the worker only."""
 
 _HEAD = 64
 _TINY = {
@@ -42,6 +45,8 @@ class Unsupported(Exception):
 
 def load_vllm() -> dict[str, Any]:
     """The classes used, by name; old and new releases keep some in different places."""
+    for name, value in _ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
     import torch
     from vllm.config import KVTransferConfig
     from vllm.distributed.kv_transfer.kv_connector.v1.offloading.common import OffloadingWorkerMetadata
