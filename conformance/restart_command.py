@@ -21,10 +21,8 @@ import httpx
 
 from conformance.errors import RestartFailed
 from conformance.vocabulary import spoken
-from conformance.wire.endpoint import Endpoint
+from conformance.wire.endpoint import API_KEY_VARIABLE, Endpoint
 from conformance.wire.problems import broken, redact
-
-KEY_VARIABLE = "PREFIXPROOF_API_KEY"
 
 LOOK_S = 0.1
 """Between two looks at the target."""
@@ -124,7 +122,7 @@ def _watched(command: Sequence[str], process: subprocess.Popen[bytes], watch: _W
 
 
 def _started(command: Sequence[str], stderr: IO[bytes]) -> subprocess.Popen[bytes]:
-    environment = {name: value for name, value in os.environ.items() if name != KEY_VARIABLE}
+    environment = {name: value for name, value in os.environ.items() if name != API_KEY_VARIABLE}
     try:
         return subprocess.Popen(  # noqa: S603 - the user's own command, and no shell
             list(command),

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from conformance.wire.endpoint import API_KEY_VARIABLE
 from load.embedded import PairOptions, RunningPair, embedded_pair, with_sizes
 from load.errors import LoadExit, LoadProblem
-from load.options import KEY_VARIABLE, OPTIONS, LoadOptions, add_options, from_namespace
+from load.options import OPTIONS, LoadOptions, add_options, from_namespace
 from load.shapes import SHAPES
 
 ENGINE_FAULTS = (
@@ -52,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--host", help="the gateway's base URL, as in http://127.0.0.1:3000")
     parser.add_argument("--users", type=int, help="sessions at a time (default 4; replay: 1, in order)")
     parser.add_argument("--json", metavar="FILE", dest="result", help="the same as --result")
-    parser.add_argument("--api-key", help=f"the key; default: ${KEY_VARIABLE}")
+    parser.add_argument("--api-key", help=f"the key; default: ${API_KEY_VARIABLE}")
     parser.add_argument("--processes", type=int, help="Locust workers on this machine; default: none, one process")
     parser.add_argument("--web", type=int, metavar="PORT", help="show Locust's web page there while it runs")
     add_options(parser)
@@ -94,7 +95,7 @@ def _incident(given: list[str]) -> int:
 
 def _run(parsed: argparse.Namespace) -> int:
     if parsed.api_key:
-        os.environ[KEY_VARIABLE] = parsed.api_key
+        os.environ[API_KEY_VARIABLE] = parsed.api_key
     with ExitStack() as stack:
         own: dict[str, object] = {}
         if parsed.host is None:

@@ -15,10 +15,11 @@ from locust.argument_parser import LocustArgumentParser
 from locust.env import Environment
 from locust.runners import WorkerRunner
 
+from conformance.wire.endpoint import API_KEY_VARIABLE
 from load.conclusion import conclude
 from load.coordinator import WORKER_PATIENCE_S, Leader, Worker
 from load.errors import LoadProblem
-from load.options import KEY_VARIABLE, add_options, from_namespace
+from load.options import add_options, from_namespace
 from load.processes import keep_freed_memory
 from load.sending import Sender
 from load.shapes import SHAPES
@@ -46,7 +47,7 @@ class AgentUser(FastHttpUser):
         assert worker is not None
         options = worker.board.options or from_namespace(self.environment.parsed_options, host=self.host)
         self.sender = Sender(
-            self.host or "", self.client, api_key=os.environ.get(KEY_VARIABLE) or None, run=options.run or "load",
+            self.host or "", self.client, api_key=os.environ.get(API_KEY_VARIABLE) or None, run=options.run or "load",
             timeout_s=options.timeout,
         )  # fmt: skip
 

@@ -1,4 +1,7 @@
-"""The options of a run, one list for `prefixproof-load` and for Locust's own command line."""
+"""The options of a run, one list for `prefixproof-load` and for Locust's own command line.
+
+The key is in none of them: it comes from the environment, so that no web page or process list shows it.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,11 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from conformance.wire.endpoint import API_KEY_VARIABLE
 from load.errors import LoadProblem
 from load.limits import check_host
 from load.mixes import MIXES
 from load.shapes import SHAPES, Pressure
-
-KEY_VARIABLE: Final = "PREFIXPROOF_API_KEY"
-"""Where the key is read from; it is in no option, so that no web page or process list shows it."""
 
 DEFAULT_MODEL: Final = "llm-prime"
 
@@ -152,7 +153,7 @@ def check(options: LoadOptions) -> None:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise LoadProblem("--host: write it like http://127.0.0.1:3000")
     if "@" in parts.netloc:
-        raise LoadProblem(f"--host carries credentials: take them out and put the key into {KEY_VARIABLE}")
+        raise LoadProblem(f"--host carries credentials: take them out and put the key into {API_KEY_VARIABLE}")
     check_host(options.host, options.yes_load)
     for name, least in (
         ("users", 1), ("max_seconds", 0.1), ("max_requests", 1), ("max_tokens", 1), ("timeout", 0.1), ("think", 0.0),

@@ -147,22 +147,23 @@ class Talk:
     ) -> Outgoing:
         if not same_group:
             self._group += 1
-        own, spec = path or self._path, self.spec
+        own, spec = path or path_of(self.session), self.spec
         return Outgoing(
             spec.number, conversation, kind, own, body, headers, self._group, stream, expects, spec.client, spec.sdk
         )
 
     @property
-    def _path(self) -> str:
-        return MESSAGES if self.session.profile.dialect == "messages" else CHAT
-
-    @property
     def _stream(self) -> bytes:
-        return stream_members(self._path)
+        return stream_members(path_of(self.session))
 
     @property
     def _sameness(self) -> bytes:
         return _SAME if self.spec.fact and "temperature" not in self.session.profile.body_keys else b""
+
+
+def path_of(session: Session) -> str:
+    """Where a session's turns are sent."""
+    return MESSAGES if session.profile.dialect == "messages" else CHAT
 
 
 def stream_members(path: str) -> bytes:

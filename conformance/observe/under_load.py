@@ -16,8 +16,8 @@ import orjson
 
 from conformance.errors import SuiteProblem
 from conformance.verdicts import Entry
+from conformance.wire.endpoint import API_KEY_VARIABLE
 
-KEY_VARIABLE: Final = "PREFIXPROOF_API_KEY"
 EXTRA_S: Final = 60.0
 """How much longer than its own bound on time a run may take to start and to write its result."""
 
@@ -99,7 +99,7 @@ def _run_child(words: list[str], api_key: str | None, longest: float) -> tuple[i
     """Exit code, None if it had to be ended, and the lines of stderr. It takes the pair it started with it."""
     # Locust reads options from its environment too; those are for the user's own runs.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LOCUST_")}
-    environment |= {KEY_VARIABLE: api_key} if api_key else {}
+    environment |= {API_KEY_VARIABLE: api_key} if api_key else {}
     root = Path(__file__).resolve().parent.parent.parent
     with tempfile.TemporaryFile() as errors:
         child = subprocess.Popen(  # noqa: S603 - our own module

@@ -12,6 +12,9 @@ from urllib.request import getproxies, proxy_bypass
 from conformance import __version__
 from conformance.errors import TargetProblem, UsageProblem
 
+API_KEY_VARIABLE = "PREFIXPROOF_API_KEY"
+"""The environment variable that holds the target's key."""
+
 RUN_HEADER = "x-prefixproof-run"
 USER_AGENT = f"prefixproof/{__version__} (gateway conformance suite; synthetic traffic)"
 CONNECT_TIMEOUT_S = 10.0

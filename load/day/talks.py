@@ -14,7 +14,7 @@ from conformance.sessions.side import side_body
 from load.day.acts import Act, neighbour_bytes
 from load.day.inputs import Inputs
 from load.samples import Sample
-from load.talk import CHAT, MESSAGES, Outgoing, stream_members, with_members
+from load.talk import CHAT, MESSAGES, Outgoing, path_of, stream_members, with_members
 
 ALIAS: Final = "llm-prime"
 MODEL: Final = "deepseek-v4-flash"
@@ -121,16 +121,12 @@ class DayTalks:
         return Outgoing(-1 - number, "main", "turn", CHAT, body, {}, 0, True, client=NEIGHBOUR)
 
     def _made(self, session: Session, kind: str, body: bytes, conversation: str, client: str) -> Outgoing:
-        path = _path(session)
+        path = path_of(session)
         return Outgoing(0, conversation, kind, path, body, session.headers(), 0, True, client=client)
 
 
-def _path(session: Session) -> str:
-    return MESSAGES if session.profile.dialect == "messages" else CHAT
-
-
 def _turn(session: Session) -> bytes:
-    return session.encoded(stream_members(_path(session)))
+    return session.encoded(stream_members(path_of(session)))
 
 
 def _json(body: dict[str, Any]) -> bytes:
