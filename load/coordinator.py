@@ -121,6 +121,7 @@ class Leader:
         self._phase_began: Tiers | None = None
         self._cpu: dict[str, float] = {}
         self._ending = False
+        self._asked = 0.0  # when Locust started the run: its own bound on time counts from there, planning included
         runner = environment.runner
         if isinstance(runner, MasterRunner):
             runner.register_message(_SAMPLES, self._on_samples)
@@ -128,6 +129,7 @@ class Leader:
 
     def start(self, options: LoadOptions) -> None:
         """Plan a run, say what it will do, and begin. Raises `LoadProblem`."""
+        self._asked = time.time()
         tiers = scrape(options.engine) if options.engine else None
         if options.engine and tiers is None:
             raise LoadProblem("--engine does not answer on /metrics: check the URL, or leave it out")
@@ -284,7 +286,7 @@ class Leader:
         self._ending = True
         parsed = self.environment.parsed_options
         bound = getattr(parsed, "run_time", None)
-        by_time = bound and time.time() - record.began >= bound - TICK_S
+        by_time = bound and time.time() - self._asked >= bound - TICK_S
         record.stopped = (
             f"{TIME_BOUND} of {bound:g} s (--run-time)" if by_time else "cut short: Locust was told to stop"
         )

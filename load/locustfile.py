@@ -80,6 +80,8 @@ def _init(environment: Environment, **_: Any) -> None:
         State.worker.leader = State.leader
     if environment.web_ui is not None:
         add_tab(environment, State.leader)
+    # Nothing has let the loop look at the clock since the imports: `-t` would end a run by as many seconds too early.
+    gevent.get_hub().loop.update_now()
 
 
 @events.test_start.add_listener
